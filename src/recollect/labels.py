@@ -64,6 +64,7 @@ STREAM_QUERY = "query"
 STREAM_AFFORDED = "afforded"
 STREAM_MATCHING_CUT = ("matching", "cut")
 STREAM_MATCHING_STRATA = ("matching", "strata")
+STREAM_EVEN_SHADOWS = ("signals", "even shadows")
 STREAM_MEMBERSHIP_PERMUTATION = ("membership", "permutation")
 STREAM_MEMBERSHIP_STRATA = ("membership", "strata")
 STREAM_MEMBERSHIP_PLACEBO = ("membership", "placebo")

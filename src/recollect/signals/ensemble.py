@@ -31,6 +31,9 @@ class Ensemble:
     Its weights are fitted to shadow models alone, whose members are known: the target's are never used.
     """
 
+    even: bool = False
+    """Whether as many shadows count for every record, none trained on it; audits do so where shadows are uneven."""
+
     name: ClassVar[str] = "ensemble"
     paper: ClassVar[str] = "ours; shadow training after Shokri et al. 2017, Membership Inference Attacks"
     kinds: ClassVar[tuple[Kind, ...]] = ("causal", "masked", "seq2seq", "classifier")
@@ -42,7 +45,7 @@ class Ensemble:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        found = score_with_shadows(evidence, corpus)
+        found = score_with_shadows(evidence, corpus, even=self.even)
         shadows = evidence.models_of_role(SHADOW)
         own = [_score_base_signals(evidence, model, found) for model in (TARGET, *shadows)]
         features = [build_features(own, found.trained_on, index) for index in range(len(own))]
@@ -55,6 +58,8 @@ class Ensemble:
             )
         model: Any = make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000))
         model.fit(np.concatenate(features[1:]), members)
+        if found.even is not None:
+            features[0] = build_features(own, ~found.even, 0)
         return found.select_scores(np.asarray(model.decision_function(features[0])))
 
 

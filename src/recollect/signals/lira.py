@@ -31,6 +31,8 @@ class Lira:
 
     per_record_variance: bool = False
     """Whether every record has deviations of its own; as in the paper, that pays with 64 shadows or more."""
+    even: bool = False
+    """Whether as many shadows count for every record, none trained on it; audits do so where shadows are uneven."""
 
     name: ClassVar[str] = "lira"
     paper: ClassVar[str] = "Carlini et al. 2022, Membership Inference Attacks From First Principles"
@@ -39,12 +41,14 @@ class Lira:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The log-likelihood ratio of each record."""
-        found = score_with_shadows(evidence, corpus)
+        found = score_with_shadows(evidence, corpus, even=self.even)
         found.require_both_sides(self.name)
         target, shadows = compute_logit(found.scores.values), compute_logit(found.shadows)
         inside, outside = compute_in_out_means(shadows, found.trained_on)
-        std_in = estimate_std(shadows, inside, found.trained_on, per_record=self.per_record_variance)
-        std_out = estimate_std(shadows, outside, ~found.trained_on, per_record=self.per_record_variance)
+        own = self.per_record_variance and not self.even
+        std_in = estimate_std(shadows, inside, found.trained_on, per_record=own)
+        std_out = estimate_std(shadows, outside, ~found.trained_on, per_record=own)
+        inside, outside = found.compute_in_out_means(shadows)
         return found.select_scores(
             _compute_log_density(target, inside, std_in) - _compute_log_density(target, outside, std_out)
         )

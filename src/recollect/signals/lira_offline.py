@@ -25,6 +25,8 @@ class LiraOffline:
 
     per_record_variance: bool = False
     """Whether every record has a deviation of its own; as in the paper, that pays with 64 shadows or more."""
+    even: bool = False
+    """Whether as many shadows count for every record, none trained on it; audits do so where shadows are uneven."""
 
     name: ClassVar[str] = "lira-offline"
     paper: ClassVar[str] = "Carlini et al. 2022, Membership Inference Attacks From First Principles"
@@ -33,8 +35,10 @@ class LiraOffline:
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The deviations of each record."""
-        found = score_with_shadows(evidence, corpus)
+        found = score_with_shadows(evidence, corpus, even=self.even)
         shadows = compute_logit(found.shadows)
         _, outside = compute_in_out_means(shadows, found.trained_on)
-        std = estimate_std(shadows, outside, ~found.trained_on, per_record=self.per_record_variance)
+        own = self.per_record_variance and not self.even
+        std = estimate_std(shadows, outside, ~found.trained_on, per_record=own)
+        _, outside = found.compute_in_out_means(shadows)
         return found.select_scores((compute_logit(found.scores.values) - outside) / std)

@@ -37,6 +37,8 @@ class Rmia:
     """Whether only shadows that did not see a record count; those that saw it are then guessed by `offline_a`."""
     offline_a: float | None = None
     """The paper's a: those that saw a record give it a · p + 1 − a where the others give it p. None to fit it."""
+    even: bool = False
+    """Whether as many shadows count for every record, none trained on it; audits do so where shadows are uneven."""
 
     name: ClassVar[str] = "rmia"
     paper: ClassVar[str] = "Zarifzadeh, Liu & Shokri 2024, Low-Cost High-Power Membership Inference Attacks"
@@ -54,9 +56,10 @@ class Rmia:
             raise PlanError(
                 "The signal 'rmia' compares with a population.", do="Give --controls CORPUS.", code="missing_controls"
             )
-        found = score_with_shadows(evidence, corpus)
+        found = score_with_shadows(evidence, corpus, even=self.even)
         ratios = np.exp(found.scores.values) / self._estimate_expected(found)
         population = np.array([record.startswith(f"{CONTROLS}\x1f") for record in found.scores.records])
+        population &= ~found.trained_on.all(axis=1)
         default_gamma = 2.0 if evidence.models[TARGET].kind == "classifier" else 1.0
         gamma = default_gamma if self.gamma is None else self.gamma
         return found.select_scores(compute_dominated_share(ratios, ratios[population], gamma=gamma))
@@ -69,8 +72,11 @@ class Rmia:
         outside = np.where(
             found.trained_on.all(axis=1), np.exp(compute_in_out_means(found.shadows, found.trained_on)[1]), outside
         )
-        predicted_in = 1 - self._fit_offline_a(inside, outside, found) * (1 - outside)
-        trained_on_any = np.zeros(len(inside), dtype=np.bool_) if self.offline else found.trained_on.any(axis=1)
+        a, alike = self._fit_offline_a(inside, outside, found), self.offline or found.even is not None
+        if found.even is not None:
+            _, outside = found.compute_in_out_means(shadows)
+        predicted_in = 1 - a * (1 - outside)
+        trained_on_any = np.zeros(len(inside), dtype=np.bool_) if alike else found.trained_on.any(axis=1)
         return np.asarray((np.where(trained_on_any, inside, predicted_in) + outside) / 2)
 
     def _fit_offline_a(self, inside: Floats, outside: Floats, found: ShadowScores) -> float:

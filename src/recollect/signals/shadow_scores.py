@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.errors import PlanError
 from recollect.signals.evidence import AUDITED, CONTROLS, SHADOW, TARGET, Evidence
 from recollect.signals.loss import mean_logprob
 from recollect.signals.scores import Floats, Scores
+from recollect.stats.tied_ranks import rank_sum_p
+from recollect.streams import stream
 
 BoolArray = NDArray[np.bool_]
+UNEVEN = 0.05
+"""In this share of designs, at most, shadows that were trained alike on both sides are called uneven."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +39,8 @@ class ShadowScores:
     """Whether a shadow was trained on a record of this content [records, shadows]."""
     selected: tuple[int, ...]
     """The places of the records that were to be scored."""
+    even: BoolArray | None = None
+    """The shadows that count where as many are to count for every record, all not trained on it [records, shadows]."""
 
     def require_both_sides(self, signal: str) -> None:
         """Refuse shadows of which no record tells what being trained on it adds.
@@ -56,18 +64,32 @@ class ShadowScores:
         plain = tuple(record.partition("\x1f")[2] for record in records)
         return Scores(plain, tuple(users), values[list(self.selected)])
 
+    def compute_in_out_means(self, values: Floats) -> tuple[Floats, Floats]:
+        """The mean of each record over shadows trained on it and over others, alike for all records if these are even.
+
+        Args:
+            values: Of the shadows, such as probabilities [records, shadows].
+        """
+        inside, outside = compute_in_out_means(values, self.trained_on)
+        if self.even is None:
+            return inside, outside
+        gap = float((inside - outside)[self.has_both_sides].mean()) if self.has_both_sides.any() else 0.0
+        means = (values * self.even).sum(axis=1) / np.maximum(self.even.sum(axis=1), 1)
+        return means + gap, means
+
     @cached_property
     def has_both_sides(self) -> BoolArray:
         """Which records some shadow was trained on and some other was not [records]."""
         return np.asarray(self.trained_on.any(axis=1) & ~self.trained_on.all(axis=1))
 
 
-def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
+def score_with_shadows(evidence: Evidence, corpus: str, *, even: bool = False) -> ShadowScores:
     """The scores of target and shadows on a corpus, beside all others that they scored.
 
     Args:
         evidence: Has shadows, and cohorts that say what each of them was trained on.
         corpus: The role of the corpus that is scored.
+        even: Whether as many shadows count for every record, none of which was trained on it.
 
     Raises:
         PlanError: There are no shadows, or their training sets are unknown.
@@ -99,7 +121,42 @@ def score_with_shadows(evidence: Evidence, corpus: str) -> ShadowScores:
                     trained_rows.append(trained)
     table = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(shadows))
     flags = np.array(trained_rows, dtype=np.bool_).reshape(len(rows), len(shadows))
-    return ShadowScores(Scores(tuple(ids), tuple(users), table[:, 0]), table[:, 1:], flags, tuple(selected))
+    chosen = _choose_even_shadows(flags, users, evidence.seed) if even else None
+    return ShadowScores(Scores(tuple(ids), tuple(users), table[:, 0]), table[:, 1:], flags, tuple(selected), chosen)
+
+
+def _choose_even_shadows(trained_on: BoolArray, users: Sequence[str], seed: int) -> BoolArray:
+    """As many shadows for each record, none of which was trained on it, drawn once for each user [records, shadows]."""
+    places = {user: i for i, user in enumerate(sorted(set(users)))}
+    drawn = stream(seed, *labels.STREAM_EVEN_SHADOWS).random((len(places), trained_on.shape[1]))
+    order = np.where(trained_on, np.inf, drawn[[places[user] for user in users]])
+    count = int((~trained_on).sum(axis=1)[~trained_on.all(axis=1)].min(initial=trained_on.shape[1]))
+    ranks = np.argsort(np.argsort(order, axis=1), axis=1)
+    return np.asarray((ranks < count) & ~trained_on)
+
+
+def are_shadows_uneven(evidence: Evidence) -> bool:
+    """Whether shadows were trained more on the candidates than on the controls, or less.
+
+    What being trained on adds is then known for one side and guessed for the other, and means are of more shadows on
+    one of them: their scores differ whatever the target was trained on. Told from the number of shadows that were
+    trained on each user's records (Mann–Whitney), or that no user of one side has as many as any of the other.
+    """
+    shadows = evidence.models_of_role(SHADOW)
+    if not shadows or not all(role in evidence.corpora for role in (AUDITED, CONTROLS)):
+        return False
+    trained, nobody = _find_training_sets(evidence, shadows), np.zeros(len(shadows), dtype=np.bool_)
+    sides = []
+    for role in (AUDITED, CONTROLS):
+        counts = dict[str, list[int]]()
+        for record in evidence.corpora[role]:
+            counts.setdefault(record.owner, []).append(int(trained.get(record.digest, nobody).sum()))
+        sides.append(np.array([np.mean(each) for each in counts.values()]))
+    ours, theirs = sides
+    if not len(ours) or not len(theirs):
+        return False
+    apart = ours.min() > theirs.max() or ours.max() < theirs.min()
+    return bool(apart or rank_sum_p(ours, theirs, "two-sided") <= UNEVEN)
 
 
 def compute_in_out_means(values: Floats, trained_on: BoolArray) -> tuple[Floats, Floats]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from recollect import labels
 from recollect.audits.common.duplicates import Duplicates
+from recollect.audits.common.ground_truth import find_members
 from recollect.audits.membership.candidate_scores import UnitScores, find_unscored_duplicates, score_candidates
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests, try_group_test
 from recollect.audits.membership.decisions import Decisions, combine_with_group, decide, decide_outcome
@@ -18,11 +19,26 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
 from recollect.signals.scores import Scores
+from recollect.signals.shadow_scores import are_shadows_uneven
 from recollect.signals.signal import Signal
 from recollect.streams import stream
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
+
+
+def even_out_shadows(signal: Signal, evidence: Evidence) -> Signal:
+    """The signal for inference; where shadows were not trained alike on both sides, with as many for every record.
+
+    Not where it is known of every candidate whether it is a member: members are then compared with non-members.
+    """
+    if not hasattr(signal, "even") or not are_shadows_uneven(evidence):
+        return signal
+    known = find_members(evidence)
+    audited = evidence.corpora[AUDITED]
+    truth = {} if known is None else known.truth_by_record(audited)
+    complete = len(truth) == len(audited) and len(set(truth.values())) > 1
+    return signal if complete else replace(cast("Any", signal), even=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,6 +60,7 @@ class Inference:
     @classmethod
     def of(cls, audit: MembershipAudit, signal: Signal, evidence: Evidence) -> Inference:
         """The scores of all units."""
+        signal = even_out_shadows(signal, evidence)
         controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
         duplicates = find_unscored_duplicates(evidence, controls)
         records = score_candidates(signal, evidence, controls, by="record", duplicates=duplicates)

@@ -33,6 +33,7 @@ from recollect.signals.evidence import SHADOW, Evidence
 from recollect.signals.loss import Loss
 from recollect.signals.roles import CANARIES
 from recollect.signals.scores import Floats
+from recollect.signals.shadow_scores import are_shadows_uneven
 from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.auc import auc
 from recollect.stats.groups import OwnedValues
@@ -64,9 +65,14 @@ _UNEQUAL_MEMBERS = (
     "model was trained on; membership_p compares them at the same amounts."
 )
 _SHADOWS = (
-    "The given shadow models were trained on some of the candidates and on no control: p-values are valid only "
+    "The given shadow models were not trained alike on candidates and controls: p-values of candidates are valid only "
     "if records that shadows were trained on score like records that they were not. Train shadows with a recipe to "
     "treat both in the same way."
+)
+_EVEN_SHADOWS = (
+    "The given shadow models were not trained alike on candidates and controls. So that both are scored in the same "
+    "way, every record is compared with as many shadows that were not trained on it, and what being trained on it "
+    "would add is taken from the average of all: this finds less than shadows that a recipe trains on both."
 )
 _UNTESTED = (
     "P-values compare candidates with the controls: they are valid if candidates that are non-members are otherwise "
@@ -274,8 +280,9 @@ def _add_membership_notes(builder: ResultBuilder, found: Inference) -> None:
                 f"{infinite:,} of {len(side):,} {name} records have a score of −∞: the model gives one of their tokens "
                 "probability zero. They count as the lowest, and so does the mean of their user.",
             )
-    if SHADOW in found.signal.needs and POOL not in found.evidence.corpora:
-        builder.note("shadows_trained_on_candidates_only", _SHADOWS)
+    if SHADOW in found.signal.needs and POOL not in found.evidence.corpora and are_shadows_uneven(found.evidence):
+        even = getattr(found.signal, "even", False)
+        builder.note("shadows_trained_on_candidates_only", _EVEN_SHADOWS if even else _SHADOWS)
 
 
 def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
