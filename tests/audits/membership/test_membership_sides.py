@@ -159,3 +159,18 @@ def test_candidates_that_trained_every_shadow_get_no_score(signal, halves):
     assert result.outcome != "found"
     assert result.dropped["candidates_without_score"] == 6
     assert always.isdisjoint(result.tables_in_memory["candidates"]["user"].to_pylist())
+
+
+def test_where_all_texts_are_copies_the_verdict_says_that_they_were_left_out():
+    audited = write(4, "ann", 6, 2)
+    copies = [Record(id=f"copy-{r.id}", user=f"copy-{r.user}", text=r.text.upper()) for r in audited]
+    result = judge(audited, copies, target=Null())
+    assert result.outcome_code == "too_few_records"
+    assert "0 candidate users and 0 controls are too few (12 records of candidates and 12 of controls" in result.verdict
+
+
+def test_controls_that_are_many_but_have_too_little_text_are_not_said_to_be_too_few():
+    audited, controls = write(4, "ann", 1, 400), write(4, "cid", 60, 5)
+    result = judge(audited, controls, target=Null())
+    assert result.outcome_code == "no_power"
+    assert "control users with as much text would be enough" in result.verdict

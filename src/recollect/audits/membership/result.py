@@ -153,6 +153,7 @@ def _build_verdict_case(
         power=validity.power,
         alpha=found.audit.alpha,
         by_truth=found.by_truth,
+        copied=(scores.dropped.get("audited.near_duplicate", 0), scores.dropped.get("controls.near_duplicate", 0)),
     )
 
 

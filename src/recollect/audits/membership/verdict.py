@@ -42,6 +42,8 @@ class Case:
     alpha: float
     by_truth: bool
     """Whether members are compared with non-members, and not candidates with controls."""
+    copied: tuple[int, int] = (0, 0)
+    """Records of candidates and of controls that were left out because somebody else wrote nearly the same."""
 
 
 def build_verdict(case: Case) -> str:
@@ -94,13 +96,17 @@ def _explain_inconclusive_membership(case: Case) -> str:
         smallest = 1.0 if case.power.smallest_p is None else case.power.smallest_p
         enough = case.power.needed.get("non_member_users" if case.by_truth else "control_users")
         who = "non-members with as much text" if case.by_truth else "control users"
+        if not case.by_truth and enough is not None and case.by == "user" and enough <= (case.controls or 0):
+            who += " with as much text"  # there are as many, and some of them have too little
         needed = "" if enough is None else f"; {enough:,} {who} would be enough"
         tied = ", many of whose scores are the same," if enough is None else ""
         return (
             f"with {_count_compared(case)}{tied} no scores could have been significant (the smallest possible "
             f"p-value is {smallest:.2g}){needed}."
         )
-    return f"{_count_compared(case)} are too few."
+    copied = f" ({case.copied[0]:,} records of candidates and {case.copied[1]:,} of controls were left out because "
+    copied += "somebody else wrote nearly the same)"
+    return f"{_count_compared(case)} are too few{copied if any(case.copied) else ''}."
 
 
 def _name_compared_sides(case: Case) -> str:
@@ -157,8 +163,8 @@ def _describe_identified(case: Case) -> str:
 
 def _count_compared(case: Case) -> str:
     """In the verdict: how many members and non-members, or candidates and controls, there are to be compared."""
-    if case.by_truth:
-        members, others = case.members
+    members, others = case.members
+    if case.by_truth and (case.controls is None or members or others):
         return f"{members:,} user{'' if members == 1 else 's'} in the training set and {others:,} outside it"
     if case.controls is None:
         return _name_candidates(case)
