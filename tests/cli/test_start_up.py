@@ -96,6 +96,24 @@ def test_a_terminal_is_told_what_it_waits_for_and_a_log_is_not(capsys, monkeypat
     assert capsys.readouterr().err == "Loading PyTorch …\n"
 
 
+@pytest.mark.parametrize(
+    ("statement", "said"), [("import torch", "Loading PyTorch …\n"), ("importlib.util.find_spec('torch')", "")]
+)
+def test_a_terminal_waits_for_torch_once_it_is_imported_and_not_where_it_is_looked_for(tmp_path, statement, said):
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("loaded = True\n")
+    script = (
+        "import importlib.util, sys\n"
+        "from recollect.cli import console\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "sys.stderr.isatty = lambda: True\n"
+        "console.announce_torch()\n"
+        f"{statement}\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)  # noqa: S603
+    assert done.stderr == said
+
+
 @pytest.mark.parametrize("module", ["recollect.report.report_writer", "recollect.audits.membership.audit"])
 def test_reports_and_options_of_audits_do_not_wait_for_scipy(module):
     script = f"import sys, {module}; assert 'scipy.stats' not in sys.modules and 'scipy.special' not in sys.modules"

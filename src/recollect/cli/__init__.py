@@ -29,7 +29,7 @@ def _run() -> int:
     """Run the command that was typed; its status."""
     import sys
 
-    from recollect.cli.console import print_error
+    from recollect.cli.console import announce_torch, print_error
     from recollect.cli.exit_status import COULD_NOT, INTERRUPTED
     from recollect.cli.shortcuts import take_shortcut
 
@@ -38,6 +38,7 @@ def _run() -> int:
             return 0
         from recollect.cli.app import app
 
+        announce_torch()
         app(prog_name="recollect")
     except SystemExit as ended:
         return ended.code if isinstance(ended.code, int) else COULD_NOT

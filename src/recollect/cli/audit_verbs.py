@@ -69,8 +69,6 @@ def _run_audit_verb(audit: str, fields: list[DeclaredField], options: Mapping[st
     Status 1: a limit was exceeded. Status 2: something of the audit failed, or a limit cannot be checked. The result is
     shown and kept in either case.
     """
-    if not str(options["model"]).startswith("recorded:"):
-        console.say_waiting("PyTorch and the model")
     from recollect.session import Session
 
     out, as_json = options["out"], options["json"]

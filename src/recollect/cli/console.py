@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.audits.workspace import NOTE_MARK
@@ -47,6 +49,30 @@ def say_waiting(what: str) -> None:
     """Say in a terminal what takes a few seconds before anything moves; a log needs no such line."""
     if _find_terminal().isatty():
         say(f"Loading {what} …")
+
+
+def announce_torch() -> None:
+    """Say in a terminal that PyTorch is being loaded, whichever verb needs it, once it is."""
+    sys.meta_path.insert(0, _TorchFinder())
+
+
+class _TorchFinder:
+    """Finds PyTorch where Python finds it, and says that it waits for it when it is imported, not when looked for."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        """The module, if it is PyTorch; the other finders look for all else."""
+        if name != "torch":
+            return None
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = partial(_wait_for_module, spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+
+def _wait_for_module(execute: Callable[[Any], None], module: Any) -> None:
+    """Import a module of which the console says that it waits for it."""
+    say_waiting("PyTorch")
+    execute(module)
 
 
 def print_json(value: Any) -> None:

@@ -48,7 +48,6 @@ def run(
 
     `recollect run audit.yaml --only leakage --set seed=1`
     """
-    console.say_waiting("PyTorch and the models of the plan")
     from recollect.cli.result_display import display_report_path, show_result, write_junit_file
     from recollect.session import Session
 
