@@ -107,6 +107,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
             builder, canaries, compute_scores(signal, evidence, CANARY_TEXTS), audit.claim, audit.confidence
         )
     _add_membership_notes(builder, found)
+    _note_seed(builder, found, validity.p)
     add_safeguards(builder, found, validity)
     builder.dropped |= found.scores.dropped
     columns = _build_candidate_columns(found, corrected, identified) if validity.naming_is_valid else {}
@@ -324,6 +325,19 @@ def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) ->
             f"{alone:,} of the {len(units.p):,} candidates are compared with nobody: no control has their amount of "
             "records and tokens in the same period. Their p-value is 1.",
         )
+
+
+def _note_seed(builder: ResultBuilder, found: Inference, p: float | None) -> None:
+    """Note in a membership result that another seed may decide otherwise: amounts are cut at random, p near α."""
+    alpha = found.audit.alpha
+    if found.units is None or found.units.matching.equal or p is None or not alpha / 2 < p <= 2 * alpha:
+        return
+    builder.note(
+        "near_the_threshold",
+        f"The p-value that decides, {p:.2g}, is near the significance level {alpha:g}. As amounts are unequal, the "
+        "records and controls that are compared are drawn at random (by the seed), so that another seed may decide "
+        "otherwise. Do not choose among seeds: give more controls, or controls with as many records.",
+    )
 
 
 def _build_tables(
