@@ -1,7 +1,7 @@
 """What is run while a cluster loses workers, nodes, its driver or its head: scoring, and a fleet of trainings.
 
-As a script: `cluster_jobs.py score|train ADDRESS WORK`. Ends with 0 and prints what came out as JSON, or with 2 and
-prints the code of what it was refused by.
+As a script: `cluster_jobs.py score|train ADDRESS WORK CONTROL WANTED TOTAL`. Ends with 0 and prints what came out as
+JSON, or with 2 and prints the code of what it was refused by.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from gates import Gate, GatedBackend, list_finished
+
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import RecollectError
 from recollect.testing.fakes import Null
 
+WORKERS = 2
 BLOCK = 20
-BLOCKS = 30
 BLOCK_SECONDS = 0.2
-MODELS = 8
 RECIPE = ["units=8", "embedding=8", "training.epochs=12", "training.batch_size=8", "tokenizer.size=50"]
 
 
@@ -38,19 +39,19 @@ class Slow(Null):
         return super().answer(records)
 
 
-def score(work: Path, backend) -> str:
-    """Score a corpus; the digest of all shards."""
+def score(work: Path, backend, blocks: int) -> str:
+    """Score a corpus of so many blocks; the digest of all shards."""
     from recollect.models.answer_store.scoring import score_corpus
 
     corpus = Corpus.of(
-        Record(id=str(i), user=f"u{i % 7}", text=f"record {i} says word{i % 13} again") for i in range(BLOCK * BLOCKS)
+        Record(id=str(i), user=f"u{i % 7}", text=f"record {i} says word{i % 13} again") for i in range(BLOCK * blocks)
     )
     store = score_corpus(partial(Slow), corpus, work, backend=backend, block=BLOCK)
     return compute_digest(list_finished(store.folder.parents[1]))
 
 
-def train(work: Path, backend) -> str:
-    """Train a fleet; the digest of all weights."""
+def train(work: Path, backend, models: int = 8) -> str:
+    """Train a fleet of so many models; the digest of all weights."""
     from recollect.recipes.fleet import Fleet, train_fleet
     from recollect.recipes.layout_trial import WorkerLayout
     from recollect.recipes.recipe_file import load_recipe
@@ -61,7 +62,7 @@ def train(work: Path, backend) -> str:
         for i in range(10)
     )
     units = [f"u{user}" for user in range(8)]
-    members = {f"shadow-{i}": [unit for unit in units if unit != f"u{i}"] for i in range(MODELS)}
+    members = {f"shadow-{i}": [unit for unit in units if unit != f"u{i}"] for i in range(models)}
     cohorts = Cohorts.of(members, units=units, unit="user", corpus=corpus.digest, seed=0)
     fleet = Fleet(recipe=load_recipe("word-lstm", RECIPE), corpus=corpus, cohorts=cohorts)
     trained = train_fleet(fleet, work, layout=WorkerLayout(workers=1, threads=1), backend=backend)
@@ -71,11 +72,6 @@ def train(work: Path, backend) -> str:
 
 
 JOBS = {"score": score, "train": train}
-
-
-def list_finished(work: Path) -> list[Path]:
-    """The shards and models that are whole."""
-    return sorted([*work.glob("answers/*/*.parquet"), *work.glob("models/*/card.json")])
 
 
 def compute_digest(files: list[Path]) -> str:
@@ -91,9 +87,11 @@ def main() -> int:
     from recollect.execution.on_ray import RayBackend
 
     faulthandler.register(signal.SIGUSR1)  # says where it hangs
-    kind, address, work = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+    kind, address, work, control, wanted, total = sys.argv[1:]
+    gate = Gate(work=Path(work), control=Path(control), wanted=int(wanted), total=int(total))
+    backend = RayBackend(address=address, workers=WORKERS, work_folder=gate.work)
     try:
-        digest = JOBS[kind](work, RayBackend(address=address, workers=2, work_folder=work))
+        digest = JOBS[kind](gate.work, GatedBackend(backend, gate), gate.total)
     except RecollectError as error:
         print(json.dumps({"refused": error.code, "found": error.found}), flush=True)
         return 2

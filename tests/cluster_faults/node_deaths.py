@@ -16,9 +16,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-import psutil
-from cluster_jobs import JOBS, list_finished
-from small_cluster import WORKER_TITLE, add_node, build_environment, start_cluster
+from cluster_jobs import JOBS, WORKERS
+from gates import KILLED, READY, Gate, is_alive, list_finished, wait_until
+from small_cluster import add_node, build_environment, start_cluster
 
 from recollect.execution.local import LocalBackend
 
@@ -32,6 +32,8 @@ CASES = {
     "head": ("score", "train"),
 }
 """What is killed, and during what."""
+SIZES = {"score": 30, "train": 8}
+"""How many shards and models there are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,9 @@ class Trial:
     finished_before: int
     """Shards or models that were whole when something was killed."""
     made_twice: int
+    """Shards or models that were whole and were written again."""
+    begun_again: int
+    """Shards or models that were being made when something was killed, and were taken up by another worker."""
     seconds: float
 
 
@@ -60,7 +65,8 @@ class Watch:
 
     def look(self) -> None:
         """Note new files, and old ones that are others now."""
-        for path in list_finished(self.work):
+        weights = self.work.glob("models/*/model.safetensors")
+        for path in [*list_finished(self.work), *weights]:
             with suppress(FileNotFoundError):
                 inode = path.stat().st_ino
                 if self.seen.setdefault(path, inode) != inode:
@@ -71,7 +77,7 @@ class Watch:
         """Look again and again while this lasts."""
 
         def run() -> None:
-            while not self.ended.wait(0.02):
+            while not self.ended.wait(0.1):
                 self.look()
 
         thread = threading.Thread(target=run, daemon=True)
@@ -84,28 +90,43 @@ class Watch:
             self.look()
 
 
-class Faults:
-    """Runs trials, one after the other, on one cluster as far as it survives them."""
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """What a trial is about: a driver that works on a cluster, behind a gate."""
 
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.expected = {job: self._compute_expected(job) for job in JOBS}
+    job: str
+    gate: Gate
+    driver: subprocess.Popen
+    rng: random.Random
+    faults: list[str]
+
+
+class Faults:
+    """Runs trials, one after the other, on one cluster as far as it survives them.
+
+    Args:
+        home: Where results of this machine alone, and work folders, are kept.
+        sizes: How many shards and models there are.
+    """
+
+    def __init__(self, home: Path, sizes: dict[str, int] | None = None) -> None:
+        self.home, self.sizes = home, sizes or SIZES
+        self.home.mkdir(parents=True, exist_ok=True)
         self._cluster, self._context = None, None
 
-    def _compute_expected(self, job: str) -> str:
-        """What this machine alone finds."""
-        noted = self.home / f"expected-{job}.txt"
+    def read_expected(self, job: str) -> str:
+        """What this machine alone finds, computed once."""
+        noted = self.home / f"expected-{job}-{self.sizes[job]}.txt"
         if not noted.exists():
-            self.home.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory() as work:
-                noted.write_text(JOBS[job](Path(work), LocalBackend(threads=1)))
+                noted.write_text(JOBS[job](Path(work), LocalBackend(threads=1), self.sizes[job]))
         return noted.read_text()
 
     @property
     def cluster(self):
         """A cluster with two nodes."""
         if self._cluster is None:
-            self._context = start_cluster(nodes=2)
+            self._context = start_cluster(nodes=WORKERS)
             self._cluster = self._context.__enter__()
         return self._cluster
 
@@ -119,52 +140,77 @@ class Faults:
     def run(self, killed: str, job: str, number: int) -> Trial:
         """One trial."""
         began, rng = time.monotonic(), random.Random(f"{killed} {job} {number}")
-        cluster, faults = self.cluster, []
-        work = Path(tempfile.mkdtemp(prefix="faults-", dir=self.home))
+        expected, faults, total = self.read_expected(job), list[str](), self.sizes[job]
+        home = Path(tempfile.mkdtemp(prefix="faults-", dir=self.home))
+        (work := home / "work").mkdir()
+        (control := home / "control").mkdir()
+        wanted = rng.randint(1, 2 * total // 3) if job == "score" else rng.randint(0, 5 * total // 8)
+        gate, watch = Gate(work=work, control=control, wanted=wanted, total=total), Watch(work)
         try:
-            with Watch(work).running() as watch:
-                driver = self._start_driver(job, work)
-                wanted = rng.randint(1, 20) if job == "score" else rng.randint(0, 5)
-                self._wait_for(watch, driver, wanted, rng)
-                before = len(watch.seen)
-                said = getattr(self, f"_kill_{killed}")(cluster, driver, job, work, rng, faults)
-            if said.get("digest") != self.expected[job]:
-                faults.append(f"another result: {said}")
-            if watch.twice:
-                faults.append(f"made twice: {len(watch.twice)}")
-            if left := [path.name for path in work.glob(".*")]:
-                faults.append(f"left behind: {left}")
+            with watch.running():
+                scene = Scene(job=job, gate=gate, driver=self._start_driver(job, gate), rng=rng, faults=faults)
+                before = self._wait_for_work(scene)
+                said = getattr(self, f"_kill_{killed}")(scene)
+            faults += self._compare(said, expected, watch, gate)
+            return Trial(
+                killed=killed,
+                job=job,
+                number=number,
+                faults=faults,
+                finished_before=before,
+                made_twice=len(watch.twice),
+                begun_again=gate.count_begun_again(),
+                seconds=round(time.monotonic() - began, 1),
+            )
         finally:
-            shutil.rmtree(work, ignore_errors=True)
-        return Trial(
-            killed=killed,
-            job=job,
-            number=number,
-            faults=faults,
-            finished_before=before,
-            made_twice=len(watch.twice),
-            seconds=round(time.monotonic() - began, 1),
-        )
+            shutil.rmtree(home, ignore_errors=True)
 
-    def _start_driver(self, job: str, work: Path) -> subprocess.Popen:
+    @staticmethod
+    def _compare(said: dict[str, str], expected: str, watch: Watch, gate: Gate) -> list[str]:
+        """What is not as it should be at the end."""
+        faults = []
+        if said.get("digest") != expected:
+            faults.append(f"another result: {said}")
+        if watch.twice:
+            faults.append(f"made twice: {len(watch.twice)}")
+        if (again := gate.count_begun_again()) > WORKERS:
+            faults.append(f"begun again: {again}, though {WORKERS} were being worked on at most")
+        if left := [path.name for path in gate.work.glob(".*")]:
+            faults.append(f"left behind: {left}")
+        return faults
+
+    def _start_driver(self, job: str, gate: Gate) -> subprocess.Popen:
         """A driver in a process of its own."""
-        words = [sys.executable, str(HERE / "cluster_jobs.py"), job, self.cluster.address, str(work)]
-        environment = {**os.environ, **build_environment()}
+        words = [job, self.cluster.address, str(gate.work), str(gate.control), str(gate.wanted), str(gate.total)]
         return subprocess.Popen(  # noqa: S603 - our own
-            words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+            [sys.executable, str(HERE / "cluster_jobs.py"), *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **build_environment()},
+            start_new_session=True,
         )
 
     @staticmethod
-    def _wait_for(watch: Watch, driver: subprocess.Popen, wanted: int, rng: random.Random) -> None:
-        """Wait until so many are finished, or a training has begun, and then a moment."""
-        deadline = time.monotonic() + PATIENCE
-        while len(watch.seen) < max(wanted, 1) and time.monotonic() < deadline and driver.poll() is None:
-            if wanted == 0 and list(watch.work.glob("models/*/working/*")):
-                break
-            time.sleep(0.02)
-        time.sleep(rng.random() * 0.3)
+    def _wait_for_work(scene: Scene) -> int:
+        """Wait until enough is finished and all workers are at work, then a random moment; how much is finished."""
+        gate = scene.gate
 
-    def _finish(self, driver: subprocess.Popen, faults: list[str], status: int = 0) -> dict[str, str]:
+        def works() -> bool:
+            if scene.driver.poll() is not None:
+                return True
+            return len(list_finished(gate.work)) >= gate.wanted and len(gate.list_workers()) == WORKERS
+
+        if not wait_until(works, PATIENCE):
+            scene.faults.append(f"it did not come to work: {len(gate.list_workers())} workers")
+        if scene.driver.poll() is not None:
+            scene.faults.append("the driver ended before anything was killed")
+        gate.open(READY)
+        time.sleep(scene.rng.random() * 0.3)
+        return len(list_finished(gate.work))
+
+    @staticmethod
+    def _finish(driver: subprocess.Popen, faults: list[str], status: int = 0) -> dict[str, str]:
         """What a driver says at its end."""
         try:
             out, noise = driver.communicate(timeout=PATIENCE)
@@ -178,52 +224,41 @@ class Faults:
             faults.append(f"status {driver.returncode}: {noise[-300:]}")
         return json.loads(out.splitlines()[-1]) if out.strip() else {}
 
-    def _kill_worker(self, cluster, driver, job, work, rng, faults):
+    def _finish_undisturbed(self, scene: Scene, driver: subprocess.Popen) -> dict[str, str]:
+        """What a driver says once the gate is open."""
+        scene.gate.open(KILLED)
+        return self._finish(driver, scene.faults)
+
+    def _kill_worker(self, scene: Scene) -> dict[str, str]:
         """Kill one worker process."""
-        workers = self._find_workers(cluster, faults)
-        if workers:
-            rng.choice(workers).kill()
-        return self._finish(driver, faults)
+        if workers := scene.gate.list_workers():
+            scene.rng.choice(workers).kill()
+        return self._finish_undisturbed(scene, scene.driver)
 
-    @staticmethod
-    def _find_workers(cluster, faults) -> list[psutil.Process]:
-        """The processes of all workers of this cluster."""
-        found = []
-        for node in cluster.list_all_nodes():
-            for raylet in node.all_processes["raylet"]:
-                with suppress(psutil.Error):
-                    started = psutil.Process(raylet.process.pid).children(recursive=True)
-                    found += [each for each in started if WORKER_TITLE in " ".join(each.cmdline())]
-        if not found:
-            faults.append("no worker was found")
-        return found
-
-    def _kill_node(self, cluster, driver, job, work, rng, faults):
+    def _kill_node(self, scene: Scene) -> dict[str, str]:
         """Kill a raylet without grace; another node joins."""
-        lost = rng.choice(sorted(cluster.worker_nodes, key=lambda node: node.unique_id))
-        cluster.remove_node(lost, allow_graceful=False)
-        add_node(cluster)
-        return self._finish(driver, faults)
+        lost = scene.rng.choice(sorted(self.cluster.worker_nodes, key=lambda node: node.unique_id))
+        self.cluster.remove_node(lost, allow_graceful=False)
+        add_node(self.cluster)
+        return self._finish_undisturbed(scene, scene.driver)
 
-    def _kill_driver(self, cluster, driver, job, work, rng, faults):
+    def _kill_driver(self, scene: Scene) -> dict[str, str]:
         """Kill the driver, and start it again."""
-        os.killpg(driver.pid, signal.SIGKILL)
-        driver.communicate()
-        return self._finish(self._start_driver(job, work), faults)
+        os.killpg(scene.driver.pid, signal.SIGKILL)
+        scene.driver.communicate()
+        return self._finish_undisturbed(scene, self._start_driver(scene.job, scene.gate))
 
-    def _kill_head(self, cluster, driver, job, work, rng, faults):
+    def _kill_head(self, scene: Scene) -> dict[str, str]:
         """Kill the head: the driver must end, say why, and go on where it was on another cluster."""
-        workers = self._find_workers(cluster, faults)
-        for worker in workers:
-            worker.suspend()  # else they would be done before anybody notices
-        cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
-        said = self._finish(driver, faults, status=2)
+        workers = scene.gate.list_workers()
+        self.cluster.head_node.kill_all_processes(check_alive=False, allow_graceful=False)
+        said = self._finish(scene.driver, scene.faults, status=2)
         if said.get("refused") != "cluster_lost":
-            faults.append(f"no clear end: {said}")
-        for worker in workers:
-            worker.resume()
+            scene.faults.append(f"no clear end: {said}")
         self.close()
-        return self._finish(self._start_driver(job, work), faults)
+        if not wait_until(lambda: not any(map(is_alive, workers)), PATIENCE):
+            scene.faults.append("workers outlive their cluster")
+        return self._finish_undisturbed(scene, self._start_driver(scene.job, scene.gate))
 
 
 def write(file: Path, trial: Trial) -> None:

@@ -24,14 +24,14 @@ def list_steps(times: int) -> list[tuple[str, str, int]]:
 
 def print_table(trials) -> int:
     """Print what came of all trials; how many had a fault."""
-    print(f"{'killed':8} {'during':6} {'trials':>6} {'equal':>6} {'made twice':>10} {'seconds':>8}")
+    print(f"{'killed':8} {'during':6} {'trials':>6} {'equal':>6} {'made twice':>10} {'begun again':>11} {'seconds':>8}")
     for killed, jobs in CASES.items():
         for job in jobs:
             found = [each for each in trials if (each.killed, each.job) == (killed, job)]
             if found:
                 equal, twice = sum(not each.faults for each in found), sum(each.made_twice for each in found)
-                mean = sum(each.seconds for each in found) / len(found)
-                print(f"{killed:8} {job:6} {len(found):6} {equal:6} {twice:10} {mean:8.1f}")
+                again, mean = sum(each.begun_again for each in found), sum(each.seconds for each in found) / len(found)
+                print(f"{killed:8} {job:6} {len(found):6} {equal:6} {twice:10} {again:11} {mean:8.1f}")
     wrong = [each for each in trials if each.faults]
     for each in wrong:
         print(f"{each.killed} {each.job} {each.number}: {'; '.join(each.faults)}")

@@ -20,11 +20,15 @@ WORKER_TITLE = f"ray::{_RayActor.__name__}"
 
 
 def build_environment(*more: Path) -> dict[str, str]:
-    """What raylets find: this package and these folders, no guard against connections, and nobody phones home."""
+    """What raylets find: this package and these folders, no guard against connections, and nobody phones home.
+
+    Their workers are as important as any other process; by Ray's default, they would starve beside other work.
+    """
     paths = [str(path) for path in (*more, SOURCES, HERE, WORKLOADS)]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",
         "OMP_NUM_THREADS": "1",
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
@@ -41,6 +45,8 @@ def start_cluster(*, nodes: int, cpus: int = 1):
             head_node_args={
                 "num_cpus": 0,
                 "include_dashboard": False,
+                "include_log_monitor": False,
+                "no_monitor": True,  # of an autoscaler
                 "object_store_memory": STORE_BYTES,
                 "env_vars": build_environment(),
             },
