@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -185,3 +187,12 @@ def test_a_p_value_near_the_threshold_of_unequal_amounts_is_said_to_depend_on_th
     result = judge(audited, controls, target=target)
     assert (0.025 < result.finding("any_member_p").value <= 0.1) is near
     assert ("near_the_threshold" in result.note_codes) is near
+
+
+def test_copies_of_a_users_own_texts_count_once():
+    audited, controls = write(4, "ann", 1, 12), write(4, "cid", 45, 12)
+    copied = [*audited[:4], *(replace(audited[i % 4], id=audited[i].id) for i in range(4, 12))]
+    result = judge(copied, controls, target=Null())
+    assert result.dropped["audited.near_duplicate"] == 8
+    alone = judge(audited[:4], controls, target=Null())
+    assert result.finding("any_member_p").value == alone.finding("any_member_p").value

@@ -55,7 +55,7 @@ class Duplicates:
         }
 
 
-def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Duplicates:
+def find_duplicates(audited: Iterable[Record], controls: Iterable[Record], *, own: bool = False) -> Duplicates:
     """The records of both sides whose text occurs, exactly or nearly, on both sides or with two users of one side.
 
     Texts of eight words or more are near-duplicates if the Jaccard similarity of their five-word shingles is 0.8 or
@@ -71,6 +71,7 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
     Args:
         audited: Records of one side.
         controls: Records of the other side; ids may repeat those of the first.
+        own: Whether copies with one user count as well, all but the first by id: their mean says no more than it.
     """
     sides = [(0, record) for record in audited] + [(1, record) for record in controls]
     members = defaultdict[str, list[tuple[int, Record]]](list)
@@ -87,8 +88,10 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record]) -> Du
         if len(found) > 1 or key in groups:
             clusters[groups.get(key, key)] += found
     shared = [found for found in clusters.values() if _is_shared(found)]
+    extra = [each for found in clusters.values() if own and not _is_shared(found) for each in _list_repeats(found)]
+    shared += [extra] if extra else []
     dropped = [frozenset(record.id for found in shared for at, record in found if at == side) for side in (0, 1)]
-    return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared))
+    return Duplicates(audited=dropped[0], controls=dropped[1], texts=len(shared) - bool(extra))
 
 
 def _normalise_duplicate(record: Record) -> tuple[str, frozenset[int] | None]:
@@ -107,6 +110,12 @@ def _normalise_text(text: str) -> tuple[str, frozenset[int] | None]:
         return key, None
     encoded = [word.encode("utf-8", "surrogatepass") for word in words]
     return key, frozenset(zlib.crc32(b" ".join(encoded[i : i + SHINGLE])) for i in range(len(words) - SHINGLE + 1))
+
+
+def _list_repeats(found: Sequence[tuple[int, Record]]) -> list[tuple[int, Record]]:
+    """The duplicates of one user but for the first by id; none in a corpus without users."""
+    named = [each for each in found if each[1].user is not None]
+    return sorted(named, key=lambda each: each[1].id)[1:]
 
 
 def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:

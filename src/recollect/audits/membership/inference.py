@@ -62,7 +62,7 @@ class Inference:
         """The scores of all units."""
         signal = even_out_shadows(signal, evidence)
         controls = next((role for role in (POPULATION, CONTROLS) if role in evidence.corpora), None)
-        duplicates = find_unscored_duplicates(evidence, controls)
+        duplicates = find_unscored_duplicates(evidence, controls, by=audit.by)
         records = score_candidates(signal, evidence, controls, by="record", duplicates=duplicates)
         return cls(
             audit=audit,
