@@ -47,9 +47,11 @@ bench: $(VENV)/dev
 docs: $(VENV)/dev
 	$(BIN)/zensical build --strict
 
-# make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder; what was done before is not done again
+# make reproduce PAPER=carlini2018: all tables from the kept results, without data and training
+# make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder: a study; what was done before is not done again
 reproduce: $(VENV)/dev
-	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA))
+	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA),--kept)
+	PYTHONPATH=reproductions $(BIN)/python reproductions/fill_readme.py $(PAPER)
 
 # make nulls DATA=folder [CELLS='membership-user-*']; what was done before is not done again
 nulls: $(VENV)/dev

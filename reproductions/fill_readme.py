@@ -1,8 +1,8 @@
-"""Fills the README of a paper with the figures of its results files, and the documentation with those it marks.
+"""Fills the READMEs of the reproductions from their results files, and figures that the documentation marks.
 
-    python reproductions/fill_readme.py huang2021 [--work FOLDER]
+    python reproductions/fill_readme.py [PAPER …]
 
-With `--work`, the results of that work folder are taken over into the paper's folder first.
+Without a paper, all of them. It needs neither data nor models.
 """
 
 from __future__ import annotations
@@ -11,27 +11,33 @@ import argparse
 import sys
 from pathlib import Path
 
-from common.readme import README, TEMPLATE, Results, filled, marked, take_over
+from common.readme import README, TEMPLATE, Results, filled, marked
 
 from recollect.files import write_text
 
+HERE = Path(__file__).resolve().parent
+
 
 def main() -> int:
-    """Fill the README of the paper that the command line names."""
+    """Fill what the command line names."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("paper", help="such as huang2021")
-    parser.add_argument("--work", type=Path, help="take over the results of this work folder of the paper first")
-    given = parser.parse_args()
-    folder = Path(__file__).resolve().parent / given.paper
-    if given.work is not None:
-        take_over(given.work, folder / "results")
-    template = (folder / TEMPLATE).read_text(encoding="utf-8")
-    write_text(folder / README, filled(template, Results(folder / "results")))
-    for page in sorted((folder.parents[1] / "docs").rglob("*.md")):
-        text = page.read_text(encoding="utf-8")
-        if (new := marked(text, folder.parent)) != text:
-            write_text(page, new)
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help="such as huang2021; all if none is named")
+    papers = parser.parse_args().papers or sorted(file.parent.name for file in HERE.glob(f"*/{TEMPLATE}"))
+    for paper in papers:
+        folder = HERE / paper
+        results = Results(folder / "results")
+        update(folder / README, filled((folder / TEMPLATE).read_text(encoding="utf-8"), results))
+        print(f"{paper}: {sum(len(each.figures) for each in results.studies.values()):,} figures", flush=True)
+    for page in sorted((HERE.parent / "docs").rglob("*.md")):
+        update(page, marked(page.read_text(encoding="utf-8"), HERE))
     return 0
+
+
+def update(file: Path, text: str) -> None:
+    """Write a file that is not so yet, and say so."""
+    if not file.exists() or file.read_text(encoding="utf-8") != text:
+        write_text(file, text)
+        print(f"  {file.relative_to(HERE.parent)} written anew")
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from recollect.files import read_json, write_json
 
 Number = float | int | str | None
+DIGITS = 6
+"""Significant digits that are kept of a figure: more would differ from machine to machine."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +33,17 @@ class Outcome:
     figures: list[Figure]
     details: dict[str, Any] = field(default_factory=dict)
     """What the figures were made of."""
+    origin: str = ""
+    """Where the figures come from, if not from the study as it is now."""
 
     def save(self, file: Path) -> None:
         """Write it down."""
         write_json(file, asdict(self))
+
+    def keep(self, file: Path) -> None:
+        """Write the figures down, rounded and without what they were made of: what the repository has of a study."""
+        figures = [Figure(each.what, each.paper, rounded(each.ours)) for each in self.figures]
+        replace(self, figures=figures, details={}).save(file)
 
     @classmethod
     def load(cls, file: Path) -> Outcome:
@@ -50,12 +59,28 @@ class Outcome:
 
 
 def outside(name: str, figures: Iterable[Figure], expected: Path) -> Iterator[str]:
-    """Figures that are not where they are expected: `{study: {what: [lowest, highest]}}`."""
+    """Figures that are not where they are expected: `{study: {what: [lowest, highest]}}`; "wrong…": what begins so."""
     ours = {each.what: each.ours for each in figures}
     for what, (low, high) in read_json(expected).get(name, {}).items():
-        found = ours.get(what)
+        begins = what.removesuffix("…")
+        found = next(
+            (ours[each] for each in ours if each == what or (begins != what and each.startswith(begins))), None
+        )
         if not isinstance(found, int | float) or not low <= found <= high:
             yield f"{name}: {what} is {shown(found)}; expected from {low} to {high}"
+
+
+def rounded(value: Any) -> Any:
+    """A value as JSON has them with as many digits of its numbers as are kept.
+
+    >>> rounded({"a": [0.123456789, 3]})
+    {'a': [0.123457, 3]}
+    """
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}")
+    if isinstance(value, dict):
+        return {name: rounded(each) for name, each in value.items()}
+    return [rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def shown(value: Number) -> str:

@@ -1,37 +1,52 @@
 """The figures of a README, filled in from results files: no number is written by hand.
 
-A paper's folder has `results/<study>.json` (what its studies found) and `README.template.md`, of which
-`reproductions/fill_readme.py` makes `README.md`. In a template
+A paper's folder has `results/<study>.json` (what its studies found), `results/earlier/<study>.json` (figures of earlier
+runs, as they were printed; each file says of which), `results/settings.json` (how the studies were done, beside the
+paper) and `README.template.md`, of which `reproductions/fill_readme.py` makes `README.md`. In a template
 
 - `{{study: what}}` is our figure of that name, `{{study: what @paper}}` the paper's; a name that ends with `…` stands
   for the one figure that begins so. Formats: `@.3f` and the like, `@%` (a share in percent), `@of` ("3 of 90", if the
-  name ends with "of 90").
+  name ends with "of 90"), `@both` (the paper's, if it has one, and ours), `@ours` (ours as it is; `{row}` alone would
+  be the label). A study is named `earlier/study` if an earlier run is meant.
 - a fenced block of the language `figures STUDY` is a table: the line `rows: label=key; key`, in which a label may be
-  left out, and then one line for each column, `header | name of the figure`; `{row}` stands for the row's key.
-- `{{table: study}}` is the whole table of a study.
+  left out, and then one line for each column, `header | name of the figure`; `{row}` stands for the row's key. With
+  `rows so far:` those are left out of which the study has no figures yet.
+- `{{table: study}}` is the whole table of a study, and `{{again: study}}` the same with a heading if the study has been
+  run since the figures of an earlier run were printed, and nothing if not.
+- `{{scale: study}}` says how a study was done, `{{origin: study}}` where its figures come from, if not from the study
+  as it is now. `{{state: study | words}}` is what a list says of a study: the words, if
+  it has been run, with a remark if only an earlier run has; otherwise that it has not.
 - `<!-- if study -->`, `<!-- else -->` and `<!-- end -->`, each on a line of its own, choose between two texts: the
   first if there is a results file of the study.
 
 A page of the documentation has no template. There a figure stands between two marks, and is written anew:
-`<!-- paper/study: what @format -->0.52<!-- / -->`.
+`<!-- paper/study: what @format -->0.52<!-- / -->`. So does a table, between `<!-- figures paper/study`, with the lines
+of a block before its `-->`, and `<!-- end of figures -->`. `<!-- paper: in one sentence -->…<!-- / -->` is what the
+paper's README says so.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from common.outcomes import Figure, Number, Outcome, shown
+from common.outcomes import Figure, Outcome, shown
 
 TEMPLATE, README = "README.template.md", "README.md"
 INLINE = re.compile(r"\{\{(.+?)\}\}")
-BLOCK = re.compile(r"^```figures (\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-MARKED = re.compile(r"(<!-- (\w+)/(\w+): (.+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
+BLOCK = re.compile(r"^```figures ([\w/]+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+MARKED = re.compile(r"(<!-- (\w+)/([\w/]+): (.+?) -->)(.*?)(<!-- / -->)", re.DOTALL)
+MARKED_SENTENCE = re.compile(r"(<!-- (\w+): in one sentence -->)(.*?)(<!-- / -->)", re.DOTALL)
+MARKED_TABLE = re.compile(r"(<!-- figures (\w+)/([\w/]+)\n(.*?)\n-->\n\n)(.*?)(\n\n<!-- end of figures -->)", re.DOTALL)
 CHOICE = re.compile(r"^<!-- if (\w+) -->\n(.*?)^<!-- else -->\n(.*?)^<!-- end -->\n", re.DOTALL | re.MULTILINE)
-DIGITS = 6
-"""Significant digits that are kept of a figure: more would differ from machine to machine."""
+EMPTY = re.compile(r"\n{3,}")
+ONE_SENTENCE = re.compile(r"^\*\*In one sentence:\*\* (.+?)\n\n", re.DOTALL | re.MULTILINE)
+SEPARATOR = re.compile(r"(?<! )=(?! )")
+"""Between the label and the key of a row: "k = 100" is one key."""
+SO_FAR = "rows so far"
+EARLIER = "earlier"
+NOT_DONE = "**not done yet** (the study is written)"
 
 
 class MissingFigureError(LookupError):
@@ -48,7 +63,9 @@ class Results:
     @cached_property
     def studies(self) -> dict[str, Outcome]:
         """What each study found."""
-        return {file.stem: Outcome.load(file) for file in sorted(self._folder.glob("*.json"))}
+        files = [*sorted(self._folder.glob("*.json")), *sorted(self._folder.glob(f"{EARLIER}/*.json"))]
+        names = [file.relative_to(self._folder).with_suffix("").as_posix() for file in files]
+        return {name: Outcome.load(file) for name, file in zip(names, files, strict=True)}
 
     def study(self, name: str) -> Outcome:
         """What one study found."""
@@ -67,6 +84,9 @@ class Results:
         """A figure as the template wants it."""
         what, _, form = (part.strip() for part in spec.partition("@"))
         figure = self.figure(study, what)
+        if form == "both":
+            both = [shown(each) for each in (figure.paper, figure.ours) if each is not None or figure.paper is not None]
+            return " \\| ".join(both) or shown(None)
         return shown(figure.paper) if form == "paper" else _formatted(figure, form)
 
 
@@ -78,7 +98,7 @@ def filled(template: str, results: Results) -> str:
     """
     chosen = CHOICE.sub(lambda match: match[2] if match[1] in results.studies else match[3], template)
     blocks = BLOCK.sub(lambda match: _table(match[1], match[2], results), chosen)
-    return INLINE.sub(lambda match: _inline(match[1], results), blocks)
+    return EMPTY.sub("\n\n", INLINE.sub(lambda match: _inline(match[1], results), blocks)).rstrip() + "\n"
 
 
 def marked(page: str, reproductions: Path) -> str:
@@ -92,15 +112,19 @@ def marked(page: str, reproductions: Path) -> str:
         opening, paper, study, spec, _, closing = match.groups()
         return f"{opening}{Results(reproductions / paper / 'results').text(study, spec)}{closing}"
 
-    return MARKED.sub(figure, page)
+    def table(match: re.Match[str]) -> str:
+        opening, paper, study, body, _, closing = match.groups()
+        return f"{opening}{_table(study, body, Results(reproductions / paper / 'results'))}{closing}"
 
+    def sentence(match: re.Match[str]) -> str:
+        opening, paper, _, closing = match.groups()
+        readme = (reproductions / paper / README).read_text(encoding="utf-8")
+        found = ONE_SENTENCE.search(readme)
+        if found is None:
+            raise MissingFigureError(f"The README of {paper} has no sentence that sums it up.")
+        return f"{opening}{' '.join(found[1].split())}{closing}"
 
-def take_over(work: Path, folder: Path) -> None:
-    """Copy the figures of a work folder's results, without what they were made of, into a paper's folder."""
-    for file in sorted((work / "results").glob("*.json")):
-        outcome = Outcome.load(file)
-        figures = [Figure(each.what, each.paper, _rounded(each.ours)) for each in outcome.figures]
-        replace(outcome, figures=figures, details={}).save(folder / file.name)
+    return MARKED_SENTENCE.sub(sentence, MARKED_TABLE.sub(table, MARKED.sub(figure, page)))
 
 
 def _named(name: str, wanted: str) -> bool:
@@ -113,7 +137,7 @@ def _formatted(figure: Figure, form: str) -> str:
     ours = figure.ours
     if form == "of":
         return f"{shown(ours)} of {figure.what.rpartition('of ')[2]}"
-    if not form or ours is None or isinstance(ours, str):
+    if form in ("", "ours") or ours is None or isinstance(ours, str):
         return shown(ours)
     return f"{ours:.0%}" if form == "%" else format(ours, form)
 
@@ -123,18 +147,38 @@ def _inline(spec: str, results: Results) -> str:
     study, _, what = (part.strip() for part in spec.partition(":"))
     if study == "table":
         return results.study(what).table().partition("\n\n")[2].strip()
+    if study == "again":
+        return results.study(what).table().strip() if what in results.studies else ""
+    if study in ("scale", "origin"):
+        return str(getattr(results.study(what), study))
+    if study == "state":
+        return _state(what, results)
     return results.text(study, what)
+
+
+def _state(spec: str, results: Results) -> str:
+    """Whether a study has been run, and what is to be said of it then."""
+    study, _, words = (part.strip() for part in spec.partition("|"))
+    if study in results.studies:
+        return words
+    return f"{words} ({EARLIER} run)" if f"{EARLIER}/{study}" in results.studies else NOT_DONE
 
 
 def _table(study: str, body: str, results: Results) -> str:
     """A block of a template as a table."""
     first, *lines = [line for line in body.splitlines() if line.strip()]
-    rows = [part.strip() for part in first.removeprefix("rows:").split(";")]
+    kind, _, named = first.partition(":")
+    rows = [part.strip() for part in named.split(";")]
     columns = [[cell.strip() for cell in line.split(" | ", 1)] for line in lines]
     made = [[header for header, _ in columns], ["---"] * len(columns)]
     for row in rows:
-        label, _, key = row.rpartition("=")
-        made.append([_cell(what, (label or key).strip(), key.strip(), study, results) for _, what in columns])
+        *before, key = SEPARATOR.split(row)
+        label = "=".join(before) or key
+        try:
+            made.append([_cell(what, label.strip(), key.strip(), study, results) for _, what in columns])
+        except MissingFigureError:
+            if kind != SO_FAR:
+                raise
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in made)
 
 
@@ -143,8 +187,3 @@ def _cell(what: str, label: str, key: str, study: str, results: Results) -> str:
     if what == "{row}":
         return label
     return "–" if what == "–" else results.text(study, what.replace("{row}", key))
-
-
-def _rounded(value: Number) -> Number:
-    """A number with as many digits as are kept."""
-    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value

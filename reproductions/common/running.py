@@ -7,7 +7,7 @@ import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -26,7 +26,8 @@ def reproduce(here: Path, studies: Sequence[str], bench: Callable[..., AnyBench]
     """Run those studies that the command line names.
 
     Args:
-        here: The paper's folder: `studies/NAME.py` has `study(bench)`, `expected.json` says where figures should be.
+        here: The paper's folder: `studies/NAME.py` has `study(bench)`, `expected.json` says where figures should be,
+            and `results/NAME.json` gets the figures.
         studies: All names, in their order.
         bench: What they share.
 
@@ -39,6 +40,8 @@ def reproduce(here: Path, studies: Sequence[str], bench: Callable[..., AnyBench]
         work=given.work,
         threads=given.threads,
         backend=given.backend,
+        results=here / "results",
+        only_kept=given.kept,
         say=lambda line: print(line, flush=True),
     )
     disable_progress_bar()
@@ -46,18 +49,29 @@ def reproduce(here: Path, studies: Sequence[str], bench: Callable[..., AnyBench]
     for name in given.studies or studies:
         print(f"{name} …", flush=True)
         began = time.monotonic()
+        outcome = None
         try:
-            outcome = importlib.import_module(f"studies.{name}").study(shared)
+            for outcome in every(importlib.import_module(f"studies.{name}").study(shared)):
+                outcome.save(given.work / "results" / f"{name}.json")
+                outcome.keep(here / "results" / f"{name}.json")
         except RecollectError as error:
-            failed.append(f"{name}: {error}")
-            continue
-        outcome.save(given.work / "results" / f"{name}.json")
-        print(f"\n{outcome.table()}\n{time.monotonic() - began:.0f} s\n", flush=True)
-        write_text(given.work / "summary.md", summary(given.work / "results", studies))
-        wrong += outside(name, outcome.figures, here / "expected.json")
+            if not given.kept:
+                failed.append(f"{name}: {error}")
+        if outcome is not None:
+            print(f"\n{outcome.table()}\n{time.monotonic() - began:.0f} s\n", flush=True)
+            write_text(given.work / "summary.md", summary(given.work / "results", studies))
+            wrong += outside(name, outcome.figures, here / "expected.json")
     for line in [*failed, *wrong]:
         print(line, file=sys.stderr)
     return 2 if failed else int(bool(wrong))
+
+
+def every(found: Outcome | Iterator[Outcome]) -> Iterator[Outcome]:
+    """What a study found: at its end, or after each of its trainings, so that nothing is lost if it is killed."""
+    if isinstance(found, Outcome):
+        yield found
+    else:
+        yield from found
 
 
 def arguments(paper: str, studies: Sequence[str]) -> argparse.Namespace:
@@ -65,6 +79,9 @@ def arguments(paper: str, studies: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "studies", nargs="*", metavar="STUDY", help=f"any of: {', '.join(studies)}; all if none is named"
+    )
+    parser.add_argument(
+        "--kept", action="store_true", help="make tables of kept results alone: no data is read, nothing is trained"
     )
     parser.add_argument("--data", type=Path, default=os.environ.get("RECOLLECT_DATA"), help="the folder with the data")
     parser.add_argument("--work", type=Path, default=Path(".recollect") / paper, help="where models are kept")
@@ -74,6 +91,8 @@ def arguments(paper: str, studies: Sequence[str]) -> argparse.Namespace:
     )
     given = parser.parse_args()
     given.backend = parse_backend(given.backend)
+    if given.kept:
+        given.data = Path(os.devnull)
     if given.data is None:
         parser.error("say where the data lies: --data DIR, or the environment variable RECOLLECT_DATA")
     given.data = Path(given.data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from cells import Row
 from common.outcomes import Figure
@@ -11,8 +11,6 @@ from tables import SMALLEST_SHARED, Part
 
 ALPHA = 0.1
 """At or below this ρ_EMA a set is called removed."""
-CHOSEN_ON: dict[str, tuple[int, ...]] = {"mnist": (), "xray": (7,)}
-"""Trainings on which a setting of `calibrated` was chosen after looking."""
 TOLERANCE = 0.5
 """From this share on a set is not gone, and a verdict "gone" is wrong; with nothing in, "still there" is."""
 
@@ -96,14 +94,13 @@ def by_size(part: Part, rows: list[Row], printed: dict[int, dict[str, tuple[floa
 def by_training(part: Part, rows: list[Row]) -> Iterator[Figure]:
     """Wrong verdicts of `calibrated` in every training: sets of one training share the target and the controls."""
     mine = [row for row in rows if row["method"] == "calibrated"]
-    for seed in part.trainings:
+    for seed in sorted({row["training"] for row in mine}):
         some = [row for row in mine if row["training"] == seed]
         label = f"calibrated, training {seed}: wrong, of {len(some)}"
         yield Figure(label, None, sum(wrong(part, row) for row in some))
     groups = {
         "never in": [row for row in mine if share_of(part, row) == 0],
         "half or more in": [row for row in mine if share_of(part, row) >= TOLERANCE],
-        "trainings without a part in any choice": [row for row in mine if row["training"] not in CHOSEN_ON[part.name]],
     }
     for said, some in groups.items():
         count = sum(wrong(part, row) for row in some)
@@ -115,19 +112,13 @@ def told(part: Part, rows: list[Row]) -> Iterator[Figure]:
     """How often `calibrated` tells what is so, of sets of a whole fold, and how often intervals hold the truth."""
     mine = [row for row in rows if row["method"] == "calibrated"]
     whole = [row for row in mine if row["size"] == part.sizes.fold]
-    chosen = CHOSEN_ON[part.name]
     inside = [row for row in whole if share_of(part, row) == 1]
-    groups = {"all in": inside}
-    if chosen:
-        groups["all in, training of a choice"] = [row for row in inside if row["training"] in chosen]
-        groups["all in, other trainings"] = [row for row in inside if row["training"] not in chosen]
-    for said, some in groups.items():
-        count = sum(row["outcome"] == "found" for row in some)
-        yield Figure(f"calibrated, {part.sizes.fold} images {said}: still there, of {len(some)}", None, count)
+    found = sum(row["outcome"] == "found" for row in inside)
+    yield Figure(f"calibrated, {part.sizes.fold} images all in: still there, of {len(inside)}", None, found)
     out = [row for row in whole if share_of(part, row) == 0 and row["query"] != part.far]
     gone = sum(row["outcome"] in ("not_found", "not found") for row in out)
     yield Figure(f"calibrated, {part.sizes.fold} images never in: gone, of {len(out)}", None, gone)
-    known = [row for row in mine if row["share"] and row["query"] != part.far and row["size"] >= SMALLEST_SHARED]
+    known = [row for row in mine if row.get("share") and row["query"] != part.far and row["size"] >= SMALLEST_SHARED]
     held = sum(row["share"][1] <= share_of(part, row) <= row["share"][2] for row in known)
     yield Figure(f"intervals of the share still in that hold it, of {len(known)}", None, held)
 
@@ -138,15 +129,20 @@ def ks_scores(part: Part, rows: list[Row], printed: Printed) -> Iterator[Figure]
         for name in (*part.inside, part.outside, part.far):
             found = [row["rho_ks"] for row in rows if (row["quality"], row["query"]) == (quality, name)]
             label = f"ks, k = {quality}: ρ of {name}"
+            if not found:
+                continue
             yield Figure(f"{label}, mean of {len(found)}", printed.get(quality, {}).get(name), sum(found) / len(found))
             yield Figure(f"{label}, lowest", None, min(found))
             yield Figure(f"{label}, highest", None, max(found))
 
 
-def scale(part: Part) -> str:
-    """How large everything is."""
-    size = part.sizes
+def scale(part: Part, rows: Sequence[Row]) -> str:
+    """How large everything is, and how many of the trainings and qualities there are so far."""
+    size, done = part.sizes, sorted({(row["training"], row["quality"]) for row in rows})
+    seeds = sorted({seed for seed, _ in done})
+    whole = len(done) == len(part.trainings) * len(QUALITIES)
+    so_far = "" if whole else f" ({len(done)} of {len(part.trainings) * len(QUALITIES)} calibration sets so far)"
     return (
-        f"{len(part.trainings)} trainings: {size.fold * size.folds:,} training images, {size.calibration:,} "
+        f"{len(seeds)} trainings{so_far}: {size.fold * size.folds:,} training images, {size.calibration:,} "
         f"calibration images of each quality, {part.models} calibration models."
     )

@@ -15,8 +15,10 @@ from laboratory import Laboratory
 
 STUDIES = (
     "table2_benchmark",
-    "table3_xray",
+    "table3a_xray",
+    "table3b_xray",
     "table4_tests",
+    "table4_xray",
     "table5_sizes",
     "table6_sizes",
     "shares",

@@ -14,8 +14,6 @@ from laboratory import QUALITIES, Drawn, Laboratory, Sizes, first, of_arrays, wo
 
 from recollect.audits.removal.audit import RemovalAudit
 from recollect.corpora.corpus import Corpus
-from recollect.digests import digest
-from recollect.files import read_json, write_json
 from recollect.recipes.recipe import Recipe
 from recollect.recipes.recipe_file import load_recipe
 from recollect.streams import stream
@@ -26,8 +24,9 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 SMALLEST_SHARED = 200
 """Smaller sets are all in or all out."""
 AUDITS = {"calibrated": RemovalAudit(), "ema": RemovalAudit(method="ema")}
-REVISION = 7
+REVISION = 8
 """Raised when cells are made otherwise."""
+COLUMNS = ("query", "size", "method", "in", "draw", "outcome", "share", "rho_ema", "rho_ks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,34 +97,49 @@ XRAY = Part(
     changes=("widths=[16,32,64,128]", "learning_rate=0.001"),
     rotate=False,
     query_sizes=(800, 500, 200, 50, 20, 5),
-    trainings=(7, 8, 9, 10, 11),
+    trainings=(8, 9, 10, 11, 12),
 )
 
 
 def cells(lab: Laboratory, part: Part) -> list[Row]:
     """Every cell of `ema` and `calibrated`."""
-    return [row for seed in part.trainings for row in _kept(lab, part, part.name, seed, _cells)]
+    *_, rows = growing_cells(lab, part)
+    return rows
 
 
 def ks_cells(lab: Laboratory, part: Part) -> list[Row]:
     """The cells of `ks`."""
-    return [row for seed in part.trainings for row in _kept(lab, part, f"{part.name}-ks", seed, _ks_cells)]
+    *_, rows = growing_ks_cells(lab, part)
+    return rows
+
+
+def growing_cells(lab: Laboratory, part: Part) -> Iterator[list[Row]]:
+    """The cells of `ema` and `calibrated`, as many as there are after each training and quality."""
+    return _growing(lab, part, part.name, _cells)
+
+
+def growing_ks_cells(lab: Laboratory, part: Part) -> Iterator[list[Row]]:
+    """The cells of `ks`, as many as there are after each training and quality."""
+    return _growing(lab, part, f"{part.name}-ks", _ks_cells)
 
 
 Make = Callable[[Laboratory, Part, int, int], list[Row]]
 
 
-def _kept(lab: Laboratory, part: Part, name: str, seed: int, make: Make) -> list[Row]:
-    """Cells of a training with every quality, from the work folder where they are kept."""
-    made_so = digest(REVISION, str(replace(part, trainings=())))
+def _growing(lab: Laboratory, part: Part, name: str, make: Make) -> Iterator[list[Row]]:
+    """Cells as they are made, or found among the paper's results."""
+    made_of = [REVISION, str(replace(part, trainings=()))]
     rows: list[Row] = []
-    for quality in QUALITIES:
-        file = lab.work / "cells" / f"{name}-{seed}-{quality}-{made_so}.json"
-        if not file.exists():
-            write_json(file, make(lab, part, seed, quality))
-            lab.say(f"  {name}, training {seed}, quality {quality}")
-        rows += read_json(file)
-    return rows
+    for seed in part.trainings:
+        for quality in QUALITIES:
+            kept = lab.keep(name, f"{seed}-{quality}", made_of, lambda s=seed, q=quality: make(lab, part, s, q))
+            rows = [*rows, *({"training": seed, "quality": quality, **row} for row in kept)]
+            yield rows
+
+
+def slim(row: Row) -> Row:
+    """What the tables need of a cell."""
+    return {name: row[name] for name in COLUMNS if row.get(name) is not None}
 
 
 @cache
@@ -176,15 +190,15 @@ def _cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
             some = query if size == len(query) else part_of(query, size, name, size, quality)
             rows += [{"query": name, "size": size, **each} for each in _methods(made, some)]
     rows += _drawn_cells(made, part, divided(lab, part, seed), quality)
-    return [{"training": seed, "quality": quality, **row} for row in rows]
+    return [slim(row) for row in rows]
 
 
 def _ks_cells(lab: Laboratory, part: Part, seed: int, quality: int) -> list[Row]:
     """What `ks` says of every query set of a whole fold: each costs a model."""
     target, calibration = target_of(lab, part, seed), calibration_of(lab, part, seed, quality)
-    where: Row = {"training": seed, "quality": quality, "size": part.sizes.fold, "method": "ks"}
+    where: Row = {"size": part.sizes.fold, "method": "ks"}
     return [
-        {**where, "query": name, **ks_row(lab, part.trainer(), target, calibration, query)}
+        slim({**where, "query": name, **ks_row(lab, part.trainer(), target, calibration, query)})
         for name, query in queries(lab, part, seed).items()
     ]
 

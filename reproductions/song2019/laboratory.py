@@ -48,6 +48,8 @@ MANY_SHADOWS, FEW_SHADOWS, PAIR_SHADOWS = 2, 4, 2
 TEN, MORE_TALKS = 10, 300
 """The paper's number of shadows, and of users of a target of translation."""
 METHODS = ("histogram", "calibrated")
+PAIRS = ("translation", "dialogue")
+"""The tasks whose records are pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,10 +190,11 @@ class Laboratory(Bench):
         """The paper's three."""
         return {"word prediction": self.words(), "translation": self.translation(), "dialogue": self.dialogue()}
 
-    def pairs(self) -> dict[str, Task]:
-        """Translation and dialogue with the paper's ten shadows, and translation with its 300 users."""
-        translation = self.translation(talks=MORE_TALKS, shadows=TEN)
-        return {"translation": translation, "dialogue": self.dialogue(shadows=TEN)}
+    def pair(self, name: str) -> Task:
+        """Translation, with the paper's 300 users, or dialogue; both with its ten shadows."""
+        if name == "translation":
+            return self.translation(talks=MORE_TALKS, shadows=TEN)
+        return self.dialogue(shadows=TEN)
 
     def target(self, task: Task) -> Path:
         """The target of a task."""

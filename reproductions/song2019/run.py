@@ -38,6 +38,7 @@ STUDIES = (
     "cross_domain_pairs",
     "ten_shadows_reddit",
     "figure2_more_users",
+    "figure3_rarest_ranks",
 )
 
 

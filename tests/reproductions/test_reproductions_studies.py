@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,3 +30,53 @@ def test_a_paper_may_train_its_fleets_and_score_on_a_cluster(load, monkeypatch, 
         clusters.append(bench(data=given.data, work=tmp_path, backend=given.backend).cluster)
     assert clusters[0] is None
     assert (clusters[1].address, clusters[1].work_folder) == ("head:6379", tmp_path)
+
+
+def test_what_a_training_came_to_is_kept_at_once_and_made_once(load, tmp_path):
+    bench = load("huang2021", "common.bench")
+    made = []
+
+    def make():
+        made.append(1)
+        return {"share": 0.123456789, "rows": [1, None]}
+
+    lab = bench.Bench(data=tmp_path, work=tmp_path / "work", results=tmp_path / "results", say=lambda line: None)
+    for _ in range(2):
+        assert lab.keep("study", "seed-0", ["revision", 1], make) == {"share": 0.123457, "rows": [1, None]}
+    assert len(made) == 1
+    assert (tmp_path / "results" / "parts" / "study" / "seed-0.json").is_file()
+    lab.keep("study", "seed-0", ["revision", 2], make)
+    assert len(made) == 2
+
+
+def test_a_run_of_kept_results_alone_makes_nothing(load, tmp_path):
+    bench = load("huang2021", "common.bench")
+    lab = bench.Bench(data=tmp_path, work=tmp_path, results=tmp_path, only_kept=True)
+    with pytest.raises(bench.NotKeptError):
+        lab.keep("study", "seed-0", 1, lambda: pytest.fail("made"))
+
+
+def test_the_figures_of_a_study_are_kept_after_each_of_its_trainings(load, monkeypatch, tmp_path):
+    running, outcomes = load("huang2021", "common.running"), load("huang2021", "common.outcomes")
+
+    def study(lab):
+        for count in (1, 2):
+            yield outcomes.Outcome(title="t", scale="s", figures=[outcomes.Figure("trainings", None, count)])
+        raise bench.NotKeptError("killed")
+
+    bench = load("huang2021", "common.bench")
+    monkeypatch.setitem(sys.modules, "studies.one", SimpleNamespace(study=study))
+    monkeypatch.setattr("sys.argv", ["run.py", "--kept", "--work", str(tmp_path / "work")])
+    (tmp_path / "expected.json").write_text("{}")
+    assert running.reproduce(tmp_path, ["one"], bench.Bench) == 0
+    kept = outcomes.Outcome.load(tmp_path / "results" / "one.json")
+    assert [figure.ours for figure in kept.figures] == [2]
+
+
+def test_a_figure_that_is_not_where_it_is_expected_is_named_by_its_beginning(load, tmp_path):
+    outcomes = load("huang2021", "common.outcomes")
+    (tmp_path / "expected.json").write_text('{"one": {"share…": [0, 0.05], "count": [1, 2]}}')
+    figures = [outcomes.Figure("share of wrong verdicts, of 12", None, 0.5), outcomes.Figure("count", None, 2)]
+    assert [*outcomes.outside("one", figures, tmp_path / "expected.json")] == [
+        "one: share… is 0.50; expected from 0 to 0.05"
+    ]

@@ -5,16 +5,18 @@ Targets, calibration sets and their models are those of Table 2.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 from cells import ks_row
 from common.outcomes import Figure, Outcome
-from counting import printed_wrong, scale
+from counting import printed_wrong
 from laboratory import QUALITIES, Images, Laboratory, of_arrays
 from studies.table2_benchmark import KS
 from tables import MNIST, calibration_of, far_images, target_of
 
 from recollect.corpora.corpus import Corpus
-from recollect.files import read_json, write_json
 from recollect.streams import stream
 
 PHOTOGRAPHS = "cifar10/images.npz"
@@ -25,9 +27,7 @@ def study(lab: Laboratory) -> Outcome:
     figures, details = [], {}
     makers = {"clothes": lambda seed: far_images(lab, MNIST, seed), "photographs": lambda seed: photographs(lab, seed)}
     for name, make in makers.items():
-        found = {
-            quality: [rho(lab, seed, quality, name, make(seed)) for seed in MNIST.trainings] for quality in QUALITIES
-        }
+        found = {quality: [rho(lab, seed, quality, name, make) for seed in MNIST.trainings] for quality in QUALITIES}
         details[name] = found
         every = [each for several in found.values() for each in several]
         paper = printed_wrong([row["S"] for row in KS.values() if "S" in row], lambda score: score < 1)
@@ -37,20 +37,20 @@ def study(lab: Laboratory) -> Outcome:
             figures.append(Figure(f"{name}, k = {quality}: ρ, mean of {len(several)}", KS[quality].get("S"), mean))
     return Outcome(
         title="KS and far sets",
-        scale=f"{scale(MNIST)} The paper's far set is SVHN.",
+        scale=f"{len(MNIST.trainings)} trainings of Table 2. The paper's far set is SVHN.",
         figures=figures,
         details=details,
     )
 
 
-def rho(lab: Laboratory, seed: int, quality: int, name: str, far: Corpus) -> float:
-    """ρ_KS of a far set; kept in the work folder."""
-    file = lab.work / "cells" / f"far-{name}-{seed}-{quality}-{far.digest}.json"
-    if not file.exists():
+def rho(lab: Laboratory, seed: int, quality: int, name: str, images: Callable[[int], Corpus]) -> float:
+    """ρ_KS of a far set."""
+
+    def make() -> float:
         calibration = calibration_of(lab, MNIST, seed, quality)
-        row = ks_row(lab, MNIST.trainer(), target_of(lab, MNIST, seed), calibration, far)
-        write_json(file, row["rho_ks"])
-    kept: float = read_json(file)
+        return float(ks_row(lab, MNIST.trainer(), target_of(lab, MNIST, seed), calibration, images(seed))["rho_ks"])
+
+    kept: float = lab.keep("far_sets", f"{name}-{seed}-{quality}", str(replace(MNIST, trainings=())), make)
     return kept
 
 

@@ -15,12 +15,12 @@ def study(lab: Laboratory) -> Outcome:
     rows = [row for row in cells(lab, MNIST) if row["method"] == "calibrated" and row["query"] != MNIST.far]
     sizes = [size for size in MNIST.query_sizes if size >= SMALLEST_SHARED]
     figures = [figure for size in sizes for share in SHARES for figure in _of(rows, size, share)]
-    return Outcome(title="Partial removal", scale=scale(MNIST), figures=figures)
+    return Outcome(title="Partial removal", scale=scale(MNIST, rows), figures=figures)
 
 
 def _of(rows: list[Row], size: int, share: float) -> Iterator[Figure]:
     """Mean estimate, and how many intervals hold the truth."""
-    chosen = [row for row in rows if (row["size"], share_of(MNIST, row)) == (size, share) and row["share"]]
+    chosen = [row for row in rows if (row["size"], share_of(MNIST, row)) == (size, share) and row.get("share")]
     found = [row["share"] for row in chosen]
     label = f"{size} images, {share:.0%} in"
     yield Figure(f"{label}: mean estimate", None, sum(value for value, _, _ in found) / len(found))

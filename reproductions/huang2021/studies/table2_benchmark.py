@@ -35,12 +35,12 @@ def study(lab: Laboratory) -> Outcome:
     for quality in QUALITIES:
         chosen = [row for row in rows if (row["method"], row["quality"], row["size"]) == ("calibrated", quality, 2000)]
         for name in ("M1", "M6"):
-            shares = [row["share"][0] for row in chosen if row["query"] == name and row["share"]]
+            shares = [row["share"][0] for row in chosen if row["query"] == name and row.get("share")]
             if shares:
                 mean = sum(shares) / len(shares)
                 figures.append(Figure(f"calibrated, k = {quality}, {name}: share still in", None, mean))
     return Outcome(
         title="Table 2: the benchmark, 2,000 queried images",
-        scale=f"{scale(MNIST)} Fashion-MNIST in place of SVHN (S).",
+        scale=f"{scale(MNIST, rows)} Fashion-MNIST in place of SVHN (S).",
         figures=figures,
     )

@@ -23,6 +23,6 @@ def study(lab: Laboratory) -> Outcome:
     rows = cells(lab, MNIST)
     return Outcome(
         title="Table 5: smaller query sets of digits",
-        scale=f"{scale(MNIST)} M1, M6 and further sets drawn from trained and from fresh images.",
+        scale=f"{scale(MNIST, rows)} M1, M6 and further sets drawn from trained and from fresh images.",
         figures=[*by_size(MNIST, rows, PAPER), *told(MNIST, rows)],
     )

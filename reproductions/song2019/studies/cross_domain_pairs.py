@@ -6,11 +6,13 @@ people who were asked to talk (BYU Chit-Chat). Both are given to artificial user
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache, partial
 
 from common.outcomes import Outcome
 from comparing import Comparison
-from laboratory import CHARACTERS, EXCHANGES, MORE_TALKS, Laboratory, People, at_most, in_random_order
+from laboratory import CHARACTERS, EXCHANGES, MORE_TALKS, PAIRS, Laboratory, People, Scene, at_most, in_random_order
 from printed import CROSS_DOMAIN, PERFECT
 
 from recollect.corpora import read_corpus
@@ -28,28 +30,33 @@ SENTENCES, TURNS = 4, 20
 """Of each artificial user: as many as a talk has, and about as many exchanges as a film character."""
 
 
-def study(lab: Laboratory) -> Outcome:
-    found = Comparison(lab)
-    sources = {"translation": sentences(lab), "dialogue": chats(lab)}
-    for name, task in lab.pairs().items():
-        other, members = sources[name], MORE_TALKS if name == "translation" else CHARACTERS
-        people = People(
-            members=task.people.members,
-            audited=task.people.audited,
-            training=other.select_users(in_random_order(other)[: 2 * members], name="shadow users"),
-            controls=other,
-        )
-        scene = lab.surrounded(lab.target(task), people, [task.recipe] * SHADOWS)
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    found = Comparison(lab, "cross_domain_pairs")
+    title = "Table 3: shadows from another domain, translation and dialogue"
+    scale = (
+        f"{lab.pairs_scale} {SHADOWS} shadows, of Tatoeba's sentences (paper: Europarl) and of Chit-Chat's dialogues "
+        "(paper: Ubuntu's), given to artificial users."
+    )
+    for name in PAIRS:
+        scene = cache(partial(elsewhere, lab, name))
         for k, printed in CROSS_DOMAIN[name].items():
             found.add(f"{name}, top-{k}", scene, printed, top_k=k)
+            yield found.outcome(title, scale)
         found.add(f"{name}, all words", scene, PERFECT)
-    return Outcome(
-        title="Table 3: shadows from another domain, translation and dialogue",
-        scale=f"{lab.pairs_scale} {SHADOWS} shadows, of Tatoeba's sentences (paper: Europarl) and of Chit-Chat's "
-        "dialogues (paper: Ubuntu's), given to artificial users.",
-        figures=found.figures,
-        details=found.details,
+        yield found.outcome(title, scale)
+
+
+def elsewhere(lab: Laboratory, name: str) -> Scene:
+    """The target of a task with shadows of another domain."""
+    task = lab.pair(name)
+    other, members = (sentences(lab), MORE_TALKS) if name == "translation" else (chats(lab), CHARACTERS)
+    people = People(
+        members=task.people.members,
+        audited=task.people.audited,
+        training=other.select_users(in_random_order(other)[: 2 * members], name="shadow users"),
+        controls=other,
     )
+    return lab.surrounded(lab.target(task), people, [task.recipe] * SHADOWS)
 
 
 def sentences(lab: Laboratory) -> Corpus:
