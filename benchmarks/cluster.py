@@ -208,8 +208,8 @@ def compare(given: argparse.Namespace, address: str, cluster: list[int], model: 
         shown = (f"{name} {rates[name][0]:.0f} and {rates[name][1]:.0f}" for name in RATES)
         whole = (f"{side['cpu_seconds']:.1f} processor seconds in {side['seconds']:.0f} s" for side in (local, ray))
         print(
-            f"round {number}: local and Ray, {', '.join(shown)}: {shares[-1][0]:.3f}, {shares[-1][1]:.3f}; with start-up "
-            f"{' and '.join(whole)}",
+            f"round {number}: local and Ray, {', '.join(shown)}: {shares[-1][0]:.3f}, {shares[-1][1]:.3f}; with "
+            f"start-up {' and '.join(whole)}",
             flush=True,
         )
     return [statistics.median(each) for each in zip(*shares, strict=True)]
