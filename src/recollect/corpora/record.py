@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
@@ -77,9 +77,12 @@ class Record:
 
         See `messages.replace_scored` for how the scored turns of a conversation share it.
         """
+        changed: dict[str, Any] = {"text" if self.target is None else "target": text}
         if self.messages is not None:
-            return replace(self, messages=replace_scored(self.messages, text))
-        return replace(self, text=text) if self.target is None else replace(self, target=text)
+            changed = {"messages": replace_scored(self.messages, text)}
+        fields = {**self.__dict__, **changed}
+        fields.pop("digest", None)
+        return Record.from_fields(fields)
 
     @cached_property
     def digest(self) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from recollect.audits.membership import comparison
 from recollect.audits.membership.audit import MembershipAudit
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
@@ -161,3 +162,14 @@ def test_controls_without_probability_are_counted():
     assert "infinite_scores" not in plain.note_codes
     assert "infinite_scores" in astonished.note_codes
     assert plain.placebo.status == "passed"
+
+
+def test_results_are_the_same_whether_scores_of_cuts_are_kept_or_computed_anew(monkeypatch):
+    rng = np.random.default_rng(3)
+    audited, controls = write(rng, "a", 4, 12), write(rng, "c", 30, 5)
+    kept = judge(audited, controls)
+    monkeypatch.setattr(comparison, "MAX_KEPT", 0)
+    anew = judge(audited, controls)
+    assert "cuts" in repr(kept)
+    assert (kept.outcome, kept.findings) == (anew.outcome, anew.findings)
+    assert kept.tables_in_memory["candidates"].equals(anew.tables_in_memory["candidates"])

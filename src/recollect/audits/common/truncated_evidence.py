@@ -46,7 +46,8 @@ class TruncatedAnswers:
 
     def get_answers(self, records: Iterable[Record]) -> Answers:
         """The answers to these records, each content once, in their order."""
-        return self.loaded.select(list(dict.fromkeys(record.digest for record in records)))
+        names = tuple(dict.fromkeys(record.digest for record in records))
+        return self.loaded if names == self.loaded.records else self.loaded.select(names)
 
     def iter_blocks(self, records: Iterable[Record]) -> Iterator[tuple[list[Record], Answers]]:
         """All records as one block."""
@@ -103,24 +104,27 @@ def truncate_evidence(evidence: Evidence, kept: Mapping[str, Mapping[str, int]])
 
 def _find_truncated_ends(answers: Answers, limits: Mapping[str, int]) -> dict[str, int]:
     """Where in the text the kept tokens of each truncated record end, in characters, by digest."""
-    return {record: int(answers.end[answers.get_rows(record).start + limit - 1]) for record, limit in limits.items()}
+    starts = answers.offsets[[answers.index_of[record] for record in limits]]
+    return dict(zip(limits, answers.end[starts + list(limits.values()) - 1].tolist(), strict=True))
 
 
 def _truncate_answers(answers: Answers, ends: Mapping[str, int]) -> Answers:
     """The answers about some records up to where each is truncated."""
-    whole = answers.select([record for record in ends if record in answers])
-    limit = np.repeat([ends[record] for record in whole.records], np.diff(whole.offsets))
-    kept = whole.end <= limit
-    counts = np.add.reduceat(np.append(kept, 0), whole.offsets[:-1]) if len(whole) else np.zeros(0, dtype=np.int64)
-    counts = np.where(np.diff(whole.offsets) > 0, counts, 0)
+    names = [record for record in ends if record in answers]
+    indices = np.array([answers.index_of[record] for record in names], dtype=np.int64)
+    lengths = np.diff(answers.offsets)[indices]
+    place = np.repeat(np.arange(len(names)), lengths)
+    rows = np.arange(len(place)) + (answers.offsets[indices] - np.cumsum(lengths) + lengths)[place]
+    kept = answers.end[rows] <= np.array([ends[record] for record in names], dtype=np.int64)[place]
+    rows, counts = rows[kept], np.bincount(place[kept], minlength=len(names))
     columns: dict[str, Any] = {
-        each.name: None if value is None else value[kept]
+        each.name: None if value is None else value[rows]
         for each in fields(Answers)
         if each.name not in {"records", "offsets"}
-        for value in [getattr(whole, each.name)]
+        for value in [getattr(answers, each.name)]
     }
     offsets: NDArray[np.int64] = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
-    return Answers(records=whole.records, offsets=offsets, **columns)
+    return Answers(records=tuple(names), offsets=offsets, **columns)
 
 
 def _truncate_record(record: Record, end: int) -> Record:

@@ -32,6 +32,9 @@ from recollect.streams import stream
 Periods = Callable[[str, str], str | None]
 """From a role and a record's id to the calendar period in which the record was written; None where it is unknown."""
 
+MAX_KEPT = 1 << 22
+"""About how many scores of units in cuts are kept: 64 MB."""
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Side:
@@ -90,7 +93,9 @@ class Comparer:
     _matched: dict[tuple[str, tuple[str, ...], str, tuple[str, ...]], Matching] = field(
         default_factory=dict, repr=False
     )
-    _first: dict[tuple[int, int], tuple[Matching, tuple[Cut, Floats, Floats]]] = field(default_factory=dict, repr=False)
+    _scored: dict[tuple[int, int, int], tuple[Matching, tuple[Ints, Floats, Floats]]] = field(
+        default_factory=dict, repr=False
+    )
     _loaded: dict[tuple[str, ...], Evidence] = field(default_factory=dict, repr=False)
 
     def test_units(self, above: Side, below: Side, *, by: By) -> UnitTests:
@@ -109,9 +114,9 @@ class Comparer:
         for stratum in matching.strata:
             found, used = [], []
             for draw in range(stratum.draws):
-                cut, mine, others = self.score_stratum(matching, stratum, draw, (above, below))
-                owners = [matching.controls.owners[i] for i in cut.usable]
-                found.append(conformal_p(mine[stratum.members], OwnedValues(others[cut.usable], owners)))
+                usable, mine, others = self.score_stratum(matching, stratum, draw, (above, below))
+                owners = [matching.controls.owners[i] for i in usable]
+                found.append(conformal_p(mine[stratum.members], OwnedValues(others[usable], owners)))
                 used.append(len(set(owners)))
             p[stratum.members] = combine_draws(np.array(found))
             controls[stratum.members] = min(used)
@@ -173,8 +178,8 @@ class Comparer:
                 strata = list(within)
                 for stratum in matching.strata:
                     last = min(draw, stratum.draws - 1)
-                    cut, mine, others = self.score_stratum(matching, stratum, last, (above, below))
-                    strata.append((mine[stratum.members], others[np.intersect1d(stratum.own_controls, cut.usable)]))
+                    usable, mine, others = self.score_stratum(matching, stratum, last, (above, below))
+                    strata.append((mine[stratum.members], others[np.intersect1d(stratum.own_controls, usable)]))
                 found.append(van_elteren(strata, rng=self._rng))
                 smallest = min(smallest, _find_smallest_stratified_p(strata))
         p = float(combine_draws(np.array([[test.p] for test in found]))[0])
@@ -201,8 +206,8 @@ class Comparer:
         """One score per user of both sides as they are compared: of controls, in the stratum that has them alone."""
         found = (dict[str, float](), dict[str, float]())
         for stratum in matching.strata:
-            cut, mine, others = self.score_stratum(matching, stratum, 0, (above, below))
-            own = np.intersect1d(stratum.own_controls, cut.usable)
+            usable, mine, others = self.score_stratum(matching, stratum, 0, (above, below))
+            own = np.intersect1d(stratum.own_controls, usable)
             found[0].update({matching.audited.units[i]: float(mine[i]) for i in stratum.members})
             found[1].update({matching.controls.units[i]: float(others[i]) for i in own})
         one, other = (Scores(tuple(each), tuple(each), np.array(list(each.values()))) for each in found)
@@ -243,15 +248,18 @@ class Comparer:
 
     def score_stratum(
         self, matching: Matching, stratum: Stratum, draw: int, sides: tuple[Side, Side]
-    ) -> tuple[Cut, Floats, Floats]:
-        """A cut of a stratum, and the mean score of each unit of both sides in it; the first cut is kept."""
-        key = (id(matching), id(stratum))
-        if draw == 0 and key in self._first:
-            return self._first[key][1]
+    ) -> tuple[Ints, Floats, Floats]:
+        """The usable controls in a cut of a stratum, and the mean score of each unit of both sides in it.
+
+        Kept, because units are tested by the same cuts as groups are; of many units only the first cut.
+        """
+        key = (id(matching), id(stratum), draw)
+        if key in self._scored:
+            return self._scored[key][1]
         cut = matching.cut(stratum, draw)
-        found = (cut, *self.score_cut(matching, cut, *sides))
-        if draw == 0:
-            self._first[key] = (matching, found)  # with the matching, so that no other can have its id
+        found = (cut.usable, *self.score_cut(matching, cut, *sides))
+        if draw == 0 or len(self._scored) * (len(matching.audited) + len(matching.controls)) < MAX_KEPT:
+            self._scored[key] = (matching, found)  # with the matching, so that no other can have its id
         return found
 
     def score_cut(self, matching: Matching, cut: Cut, above: Side, below: Side) -> tuple[Floats, Floats]:

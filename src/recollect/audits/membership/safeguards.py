@@ -265,8 +265,8 @@ def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, 
     scores = np.full((len(matching.strata), len(matching.controls)), np.nan)
     owner = np.full(len(matching.controls), -1, dtype=np.int64)
     for number, stratum in enumerate(matching.strata):
-        cut, _, others = comparer.score_stratum(matching, stratum, 0, (above, below))
-        scores[number, cut.usable] = others[cut.usable]
+        usable, _, others = comparer.score_stratum(matching, stratum, 0, (above, below))
+        scores[number, usable] = others[usable]
         owner[stratum.own_controls] = number
     table, seed = ScoreTable(scores=scores, owner=owner), comparer.evidence.seed
     rng = stream(seed, *labels.STREAM_MEMBERSHIP_PLACEBO)
