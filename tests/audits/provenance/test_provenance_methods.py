@@ -1,6 +1,7 @@
 """The two methods against slow, obvious twins."""
 
 import math
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -161,3 +162,11 @@ def test_how_wide_the_ranks_of_a_model_are_spread_does_not_matter():
     np.testing.assert_allclose(
         CalibratedScorer(words, None).score_users(3), CalibratedScorer(other, None).score_users(3)
     )
+
+
+def test_words_before_a_word_in_its_text_are_counted_as_by_hand():
+    words = made_words(np.random.default_rng(1), 5)
+    seen = Counter()
+    for user, text, place in zip(words.user, words.text, words.place, strict=True):
+        assert place == seen[user, text]
+        seen[user, text] += 1

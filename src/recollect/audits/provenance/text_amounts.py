@@ -100,17 +100,4 @@ class TextAmounts:
             kept: How many words of each text are left [users, texts].
         """
         limit = kept[words.user, words.text]
-        return np.asarray(
-            (_count_words_before(words) < limit) | (limit >= self.counts[words.user, words.text]) & (limit > 0)
-        )
-
-
-def _count_words_before(words: WordRanks) -> Codes:
-    """How many words of the same text stand before each word: what a cut of the text to an amount needs."""
-    key = words.user * (int(words.text.max(initial=0)) + 1) + words.text
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    first = np.searchsorted(ordered, ordered, side="left")
-    found = np.empty(len(key), dtype=np.int64)
-    found[order] = np.arange(len(key)) - first
-    return found
+        return np.asarray((words.place < limit) | (limit >= self.counts[words.user, words.text]) & (limit > 0))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -61,6 +61,16 @@ class WordRanks:
 
     def __len__(self) -> int:
         return len(self.user)
+
+    @cached_property
+    def place(self) -> Codes:
+        """How many words of the same text stand before each word: what a cut of the text to an amount needs."""
+        key = self.user * (int(self.text.max(initial=0)) + 1) + self.text
+        order = np.argsort(key, kind="stable")
+        ordered = key[order]
+        found = np.empty(len(key), dtype=np.int64)
+        found[order] = np.arange(len(key)) - np.searchsorted(ordered, ordered, side="left")
+        return found
 
     def append(self, others: WordRanks) -> WordRanks:
         """These users, then others, whose words the same models scored."""
