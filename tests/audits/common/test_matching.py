@@ -7,8 +7,16 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from recollect.audits.common import matching as matching_module
 from recollect.audits.common.amounts import TOLERANCE, Piece, Unit
-from recollect.audits.common.matching import DRAWS, Matching, combine_draws, match_units, rank_within_groups
+from recollect.audits.common.matching import (
+    DRAWS,
+    Matching,
+    combine_draws,
+    match_amounts,
+    match_units,
+    rank_within_groups,
+)
 from recollect.stats.significance import binomial_p, conformal_p, superuniformity_p
 
 
@@ -249,3 +257,43 @@ def test_units_whose_dates_are_missing_on_one_side_only_are_not_matched_by_perio
     matching = match_units(sides[0], sides[1], seed=0)
     assert matching.equal
     assert not len(matching.unmatched)
+
+
+@pytest.mark.parametrize("records", [30, (10, 60)])
+def test_cuts_are_the_same_however_many_draws_are_kept_in_memory(records, monkeypatch):
+    sides = [
+        build_units(name, k, n, seed=k, mean=mean, period=lambda i, j: f"{(i + j) % 3}")
+        for name, k, n, mean in (("a", 9, records, 6), ("c", 50, (3, 20), 9))
+    ]
+    kept = match_units(*sides, seed=0)
+    monkeypatch.setattr(matching_module, "_MAX_RANKED", 0)
+    anew = match_units(*sides, seed=0)
+    assert len(kept.strata) > 1
+    assert max(stratum.draws for stratum in kept.strata) == DRAWS
+    for (_, one), (_, other) in zip(iter_cuts(kept), iter_cuts(anew), strict=True):
+        assert (one.audited == other.audited).all()
+        assert (one.controls == other.controls).all()
+        assert (one.usable == other.usable).all()
+
+
+def test_selected_amounts_are_matched_like_the_units_that_have_them():
+    units = build_units("c", 60, (3, 20), seed=1, period=lambda i, j: None if j == 5 else f"2024-{1 + (i + j) % 5}")
+    whole = match_units(units[:1], units, seed=0).controls
+    playing = np.isin(whole.unit_of, np.arange(0, 60, 7))
+    shorter = np.where(whole.period % 4 == 0, 0, np.minimum(whole.tokens, 9))
+    kept = [np.where(playing, shorter, 0), np.where(playing, 0, whole.tokens)]
+    names = {piece.record: piece.period for unit in units for piece in unit.pieces}
+    listed = [[], []]
+    for side, tokens in zip(listed, kept, strict=True):
+        for i in np.unique(whole.unit_of[tokens > 0]):
+            pieces = [
+                Piece(record=whole.pieces[j], tokens=int(tokens[j]), period=names[whole.pieces[j]])
+                for j in np.flatnonzero((whole.unit_of == i) & (tokens > 0))
+            ]
+            side.append(Unit(name=whole.units[i], pieces=tuple(pieces)))
+    slow, fast = match_units(*listed, seed=3), match_amounts(*map(whole.select, kept), seed=3)
+    assert slow.difference.p_values == fast.difference.p_values
+    assert [(one.counts, one.tokens) for one in slow.strata] == [(one.counts, one.tokens) for one in fast.strata]
+    for (_, one), (_, other) in zip(iter_cuts(slow), iter_cuts(fast), strict=True):
+        assert (one.audited == other.audited).all()
+        assert (one.controls == other.controls).all()

@@ -19,6 +19,19 @@ def people(name, count, records, tokens=10):
     ]
 
 
+def list_units(amounts):
+    return [
+        Unit(
+            name=name,
+            pieces=tuple(
+                Piece(record=amounts.pieces[j], tokens=int(amounts.tokens[j]))
+                for j in np.flatnonzero(amounts.unit_of == i)
+            ),
+        )
+        for i, name in enumerate(amounts.units)
+    ]
+
+
 class Scored:
     """Scores of records: of each user a level, of each record noise with heavy tails."""
 
@@ -31,12 +44,13 @@ class Scored:
 
     def whole(self, run):
         """As audits decided before matching: means over different numbers of records beside each other."""
-        return [[self.mean(unit) for unit in side] for side in (run.audited, run.controls)]
+        return [[self.mean(unit) for unit in list_units(side)] for side in (run.audited, run.controls)]
 
     def matched(self, run):
-        fewest = min(len(unit.pieces) for unit in run.audited)
-        cut = [Unit(name=unit.name, pieces=unit.pieces[:fewest]) for unit in run.controls]
-        return [[self.mean(unit) for unit in side] for side in (run.audited, cut)]
+        played, others = list_units(run.audited), list_units(run.controls)
+        fewest = min(len(unit.pieces) for unit in played)
+        cut = [Unit(name=unit.name, pieces=unit.pieces[:fewest]) for unit in others]
+        return [[self.mean(unit) for unit in side] for side in (played, cut)]
 
 
 def names_somebody(sides, alpha=ALPHA):
@@ -79,14 +93,15 @@ def test_playing_controls_have_what_the_audited_have():
         runs=20,
     )
     for run in seen:
-        amounts = sorted((len(unit.pieces), sum(p.tokens for p in unit.pieces)) for unit in run.audited)
+        played, others = list_units(run.audited), list_units(run.controls)
+        amounts = sorted((len(unit.pieces), sum(p.tokens for p in unit.pieces)) for unit in played)
         assert [count for count, _ in amounts] == [2, 2, 2, 7, 7, 7]
         assert [total for _, total in amounts] == pytest.approx([20] * 3 + [28] * 3, rel=0.1)
-        names = {unit.name for unit in run.audited}
+        names = set(run.audited.units)
         assert len(names) == 6
-        assert not names & {unit.name for unit in run.controls}
+        assert not names & set(run.controls.units)
         assert len(run.controls) == 74
-        assert {len(unit.pieces) for unit in run.controls} == {12}
+        assert {len(unit.pieces) for unit in others} == {12}
 
 
 @pytest.mark.parametrize("controls", [2, 19, 20])

@@ -88,6 +88,19 @@ class Amounts:
     def __len__(self) -> int:
         return len(self.units)
 
+    def select(self, kept: Ints) -> Amounts:
+        """The units of which anything is kept, with as many tokens of each piece as are kept [pieces]."""
+        chosen = np.flatnonzero(kept)
+        units, unit_of = np.unique(self.unit_of[chosen], return_inverse=True)
+        return Amounts(
+            units=tuple(self.units[i] for i in units.tolist()),
+            owners=tuple(self.owners[i] for i in units.tolist()),
+            pieces=tuple(self.pieces[i] for i in chosen.tolist()),
+            unit_of=unit_of.astype(np.int64),
+            tokens=kept[chosen],
+            period=self.period[chosen],
+        )
+
     @cached_property
     def counts(self) -> Ints:
         """How many pieces each unit has."""

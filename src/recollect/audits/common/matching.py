@@ -34,6 +34,8 @@ _TRIES = 8
 """Random choices of records of which the one whose tokens fit best is taken."""
 _WINDOWS = 5
 """Choices of records that are neighbours by length, from the shortest to the longest ones."""
+_MAX_RANKED = 1 << 19
+"""So many pieces are ranked in all draws at once, each in 13 orders: about 50 MB. Of more, the latest draw is kept."""
 _HALF = TOLERANCE**0.5
 """Everybody is brought within this factor of a stratum's tokens, and so within the tolerance of each other."""
 _NEVER = 100.0
@@ -121,9 +123,23 @@ def match_units(
     """
     periods = sorted({p.period for unit in (*audited, *controls) for p in unit.pieces if p.period is not None})
     ours, theirs = Amounts.of(audited, periods), Amounts.of(controls, periods)
-    if periods and not compare_dated_shares(ours.dated_shares, theirs.dated_shares):
-        periods = []
-        ours, theirs = (replace(side, period=np.full_like(side.period, -1)) for side in (ours, theirs))
+    return match_amounts(ours, theirs, seed=seed, alpha=alpha, truncate=truncate)
+
+
+def match_amounts(ours: Amounts, theirs: Amounts, *, seed: int, alpha: float = 0.05, truncate: bool = True) -> Matching:
+    """The matching of units whose amounts are given in columns; see `match_units`.
+
+    Args:
+        ours: The amounts of the audited units; periods are indices into the same periods as those of the controls.
+        theirs: The amounts of the controls.
+        seed: Of the run.
+        alpha: The significance level at which amounts count as different.
+        truncate: Whether records may be truncated.
+    """
+    periods = np.unique(np.concatenate([side.period[side.period >= 0] for side in (ours, theirs)]))
+    if len(periods) and not compare_dated_shares(ours.dated_shares, theirs.dated_shares):
+        periods = periods[:0]
+    ours, theirs = (replace(side, period=_number_periods(side.period, periods)) for side in (ours, theirs))
     difference = compare_amounts(ours, theirs, periods=len(periods))
     equal = difference.is_equal(alpha)
     odd = difference.atypical | difference.untimely
@@ -149,6 +165,13 @@ def match_units(
         unmatched=np.setdiff1d(np.arange(len(ours)), matched),
         cutter=cutter,
     )
+
+
+def _number_periods(period: Ints, periods: Ints) -> Ints:
+    """Each period of a matching as an index into these, −1 where it is unknown or there are none."""
+    if not len(periods):
+        return np.full_like(period, -1)
+    return np.where(period < 0, -1, np.searchsorted(periods, period)).astype(np.int64)
 
 
 def combine_draws(p: Floats) -> Floats:
@@ -202,6 +225,7 @@ class MatchingCutter:
     truncate: bool
     """Whether records may be truncated."""
     _ranks: dict[tuple[str, int, bool], Ints] = field(default_factory=dict, repr=False)
+    _windows: dict[tuple[str, bool], Ints] = field(default_factory=dict, repr=False)
     _first: dict[tuple[str, tuple[int, ...], float], tuple[Ints, Bools]] = field(default_factory=dict, repr=False)
     """How each side is cut the first time, which is asked for again and again."""
 
@@ -305,15 +329,25 @@ class MatchingCutter:
         side, key = self._get_side(name), (name, draw, timed)
         if key not in self._ranks:
             for other in [other for other in self._ranks if other[0] == name and other[1] > 0]:
-                del self._ranks[other]  # the first draw, which most strata use, is kept
+                if len(self._ranks) * len(side.tokens) > _MAX_RANKED:
+                    del self._ranks[other]  # the first draw, which most strata use, is kept
             rng = stream(self.seed, *labels.STREAM_MATCHING_CUT, name, draw)
             groups = (self.stretches[name], side.unit_of) if timed else (side.unit_of,)
-            orders = [rng.random(len(side.tokens)) for _ in range(_TRIES)]
-            length = rank_within_groups((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
-            orders += [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
+            orders = np.stack([rng.random(len(side.tokens)) for _ in range(_TRIES)])
             several = (side.counts > 1).any()
-            self._ranks[key] = rank_within_groups(groups, np.stack(orders if several else orders[:1]))
+            ranks = rank_within_groups(groups, orders if several else orders[:1])
+            windows = self._rank_by_length(name, groups, timed=timed) if several else ranks[:0]
+            self._ranks[key] = np.concatenate([ranks, windows])
         return self._ranks[key]
+
+    def _rank_by_length(self, name: str, groups: tuple[Ints, ...], *, timed: bool) -> Ints:
+        """Orders of each unit's pieces around certain lengths, which are the same in every draw [windows, pieces]."""
+        side, key = self._get_side(name), (name, timed)
+        if key not in self._windows:
+            length = rank_within_groups((side.unit_of,), side.tokens) / np.maximum(1, side.counts - 1)[side.unit_of]
+            orders = [np.abs(length - place) for place in np.linspace(0, 1, _WINDOWS)]
+            self._windows[key] = rank_within_groups(groups, np.stack(orders))
+        return self._windows[key]
 
 
 def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from recollect import labels
-from recollect.audits.common.amounts import Amounts, Bools, Ints, Piece, Unit
+from recollect.audits.common.amounts import Amounts, Bools, Ints
 from recollect.audits.common.matching import Matching
 from recollect.results.result import Placebo
 from recollect.stats.intervals import clopper_pearson
@@ -35,9 +35,9 @@ MIN_RUNS = 20
 class PlaceboRun:
     """Some controls in the place of the audited, and the other controls."""
 
-    audited: tuple[Unit, ...]
-    """Controls, cut to what the audited units have: of a piece the first `tokens` tokens."""
-    controls: tuple[Unit, ...]
+    audited: Amounts
+    """Of controls, cut to what the audited units have: of a piece the first `tokens` tokens."""
+    controls: Amounts
     """All others, as they are."""
 
 
@@ -162,30 +162,20 @@ def _draw_players_of_run(rng: np.random.Generator, usable: Sequence[Ints], wante
 
 
 def build_placebo_runs(matching: Matching, places: Ints) -> Iterator[PlaceboRun]:
-    """The runs, one after another: units are built as they are needed.
+    """The runs, one after another.
 
     Args:
         matching: Of the audited with the controls.
         places: The stratum whose amounts each control is cut to in each run, −1 if it does not play.
     """
-    whole = _build_placebo_units(matching.controls, matching.controls.tokens)
-    cut = [_build_placebo_units(matching.controls, matching.cut(stratum).controls) for stratum in matching.strata]
+    controls = matching.controls
+    cuts = np.stack([matching.cut(stratum).controls for stratum in matching.strata])
     for row in places:
-        playing = np.flatnonzero(row >= 0).tolist()
+        place = row[controls.unit_of]
+        playing = np.where(place >= 0, cuts[place, np.arange(len(place))], 0)
         yield PlaceboRun(
-            audited=tuple(cut[int(row[control])][control] for control in playing),
-            controls=tuple(unit for i, unit in whole.items() if row[i] < 0),
+            audited=controls.select(playing), controls=controls.select(np.where(place < 0, controls.tokens, 0))
         )
-
-
-def _build_placebo_units(side: Amounts, kept: Ints) -> dict[int, Unit]:
-    """The units of a placebo run of which anything is kept, with as many tokens of each piece as are kept."""
-    pieces = dict[int, list[Piece]]()
-    periods = {-1: None, **{i: f"{i:06}" for i in range(int(side.period.max(initial=-1)) + 1)}}
-    for i in np.flatnonzero(kept).tolist():
-        piece = Piece(record=side.pieces[i], tokens=int(kept[i]), period=periods[int(side.period[i])])
-        pieces.setdefault(int(side.unit_of[i]), []).append(piece)
-    return {i: Unit(name=side.units[i], owner=side.owners[i], pieces=tuple(own)) for i, own in pieces.items()}
 
 
 def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, Ints]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from recollect.audits.common.guard import Comparability, add_guard, check_matched
-from recollect.audits.common.matching import match_units
+from recollect.audits.common.matching import match_amounts
 from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
@@ -116,7 +116,7 @@ def play_placebo(decisions: Decisions, *, seed: int) -> Placebo:
 
     def accuse(run: PlaceboRun) -> bool:
         """Whether more is found to leak from the controls that play the audited users."""
-        matching = match_units(run.audited, run.controls, seed=seed)
+        matching = match_amounts(run.audited, run.controls, seed=seed)
         played = replace(
             comparison,
             audited=comparison.null.select(run.audited),

@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect.audits.common.amounts import Piece, Unit
+from recollect.audits.common.amounts import Amounts, Piece, Unit
 from recollect.audits.leakage.predicted_runs import PredictedRuns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.times import Period, period_of
@@ -70,27 +70,24 @@ class UserRuns:
         """The index of each of these records."""
         return np.array([self._index[name] for name in ids], dtype=np.int64)
 
-    def select(self, units: Sequence[Unit]) -> UserRuns:
-        """Some of the users, with no more of their records than their units have.
+    def select(self, amounts: Amounts) -> UserRuns:
+        """Some of the users, with no more of their records than these amounts have.
 
         Args:
-            units: Users of these, each with some records and how many of their first words are left.
+            amounts: Of users of these: some records of each, and how many of their first words are left.
         """
-        users = tuple(sorted(unit.name for unit in units))
-        code = {name: i for i, name in enumerate(users)}
-        pieces = [(code[unit.name], self._index[piece.record], piece) for unit in units for piece in unit.pieces]
-        pieces.sort(key=itemgetter(0, 1))
-        kept = np.zeros(len(self.records), dtype=np.int64)
-        place = np.zeros(len(self.records), dtype=np.int64)
-        for i, (_, record, piece) in enumerate(pieces):
-            kept[record], place[record] = piece.tokens, i
+        found = self.find_records(amounts.pieces)
+        order = np.lexsort((found, amounts.unit_of))
+        chosen, words = found[order], amounts.tokens[order]
+        kept, place = np.zeros(len(self.records), dtype=np.int64), np.zeros(len(self.records), dtype=np.int64)
+        kept[chosen], place[chosen] = words, np.arange(len(chosen))
         inside = self.end <= kept[self.at]
         return UserRuns(
-            users=users,
-            records=tuple(piece.record for _, _, piece in pieces),
-            owner=np.array([user for user, _, _ in pieces], dtype=np.int64),
-            words=np.array([piece.tokens for _, _, piece in pieces], dtype=np.int64),
-            periods=tuple(piece.period for _, _, piece in pieces),
+            users=amounts.units,
+            records=tuple(self.records[i] for i in chosen.tolist()),
+            owner=amounts.unit_of[order],
+            words=words,
+            periods=tuple(self.periods[i] for i in chosen.tolist()),
             at=place[self.at[inside]],
             first=self.first[inside],
             end=self.end[inside],

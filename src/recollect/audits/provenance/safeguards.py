@@ -10,7 +10,7 @@ import numpy as np
 
 from recollect.audits.common.duplicates import Duplicates
 from recollect.audits.common.guard import Comparability, add_guard, check_matched, explains_scores
-from recollect.audits.common.matching import Matching, match_units
+from recollect.audits.common.matching import Matching, match_amounts
 from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NO_POWER, PLACEBO_FAILED, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc
@@ -93,13 +93,10 @@ def play_placebo(
 
     def accuse(run: PlaceboRun) -> bool:
         """Whether any of the calibration users that play the audited is found."""
-        played = match_units(run.audited, run.controls, seed=seed)
-        base = amounts.counts.copy()
-        for unit in run.audited:
-            owner = amounts.find(unit.pieces[0].record)[0]
-            base[owner] = 0
-            for piece in unit.pieces:
-                base[amounts.find(piece.record)] = piece.tokens
+        played = match_amounts(run.audited, run.controls, seed=seed)
+        base, (owners, texts) = amounts.counts.copy(), np.array([amounts.find(name) for name in run.audited.pieces]).T
+        base[owners] = 0
+        base[owners, texts] = run.audited.tokens
         found = compare_people(scorer, amounts, played, rule, base)
         people = amounts.find_units(played)[0]
         return bool((np.nan_to_num(correct_for_people(found, people), nan=1.0) <= rule.alpha).any())
