@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from recollect.errors import PlanError
 
@@ -79,8 +80,8 @@ def load_yaml(text: str, *, name: str) -> Any:
         PlanError: It expands to too much.
         yaml.YAMLError, ValueError, RecursionError: It is no YAML.
     """
-    compose_yaml(text, name=name)
-    return yaml.safe_load(text)
+    node = compose_yaml(text, name=name)
+    return None if node is None else SafeConstructor().construct_document(node)
 
 
 def compose_yaml(text: str, *, name: str) -> yaml.Node | None:

@@ -63,6 +63,22 @@ def test_a_report_that_is_up_to_date_is_not_built_again(folder):
     assert (folder / "report.html").stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize("ending", ["html", "md"])
+def test_a_report_that_is_up_to_date_is_copied_as_it_would_be_built(folder, tmp_path_factory, ending):
+    copied, built = (tmp_path_factory.mktemp("elsewhere") / f"{name}.{ending}" for name in ("copied", "built"))
+    check_modules(["report", folder, "--out", copied], PARSER)
+    assert copied.read_bytes() == write_report(folder, built).read_bytes()
+    assert copied.stat().st_mode & 0o077 == 0
+
+
+def test_a_report_of_another_kind_is_refused_whether_or_not_it_is_up_to_date(folder, tmp_path_factory):
+    out = tmp_path_factory.mktemp("elsewhere") / "report.pdf"
+    command = [sys.executable, "-m", "recollect", "report", str(folder), "--out", str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 2
+    assert "neither HTML nor Markdown" in done.stderr
+
+
 def test_a_report_is_built_without_the_audits_and_what_they_compute_with(folder):
     (folder / "report.html").unlink()
     slow = ("scipy", "pandas", "pyarrow.compute", "recollect.models", "recollect.audits.leakage.audit", "typer")

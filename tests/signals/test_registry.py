@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import dataclass, fields
+from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +19,6 @@ from recollect.audits.registry import VERBS as RENAMED
 from recollect.cli.app import VERBS
 from recollect.models.access import Access
 from recollect.session import Session
-from recollect.signals import registry
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.signals.loss import Loss
 from recollect.signals.registry import SIGNALS, Registry, make_signal
@@ -142,7 +142,7 @@ def with_plugins(monkeypatch, **plugins: str) -> Registry:
     def installed(*, group: str) -> list[EntryPoint]:
         return [EntryPoint(name, value, group) for name, value in plugins.items()] if group == "recollect.tests" else []
 
-    monkeypatch.setattr(registry, "entry_points", installed)
+    monkeypatch.setattr(metadata, "entry_points", installed)
     return Registry("test", {"ours": "recollect.execution.local:LocalBackend"})
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from recollect.errors import RecollectError
+from recollect.files import write_text
 
 
 def take_shortcut(words: Sequence[str]) -> bool:
@@ -21,6 +22,8 @@ def take_shortcut(words: Sequence[str]) -> bool:
             return _list_components(as_json=len(words) == 2)
         case ["report", str(folder)] if not folder.startswith("-"):
             return _write_report(Path(folder))
+        case ["report", str(folder), "--out", str(out)] if not folder.startswith("-") and not out.startswith("-"):
+            return _write_report(Path(folder), Path(out))
     return False
 
 
@@ -47,18 +50,23 @@ def _list_components(*, as_json: bool) -> bool:
     return True
 
 
-def _write_report(folder: Path) -> bool:
-    """Say where the report of a run folder is, after building it unless it is up to date."""
+def _write_report(folder: Path, out: Path | None = None) -> bool:
+    """Say where the report of a run folder is, after building it unless it is up to date; it is copied to `out`."""
     from recollect.cli.console import say
     from recollect.report.currency import is_report_current
 
     try:
-        if is_report_current(folder):
-            say(f"The report is in {folder / 'report.html'}, and up to date.")
-            return True
-        from recollect.report.report_writer import write_report
+        if not is_report_current(folder):
+            from recollect.report.report_writer import write_report
 
-        say(f"The report is in {write_report(folder)}.")
+            say(f"The report is in {write_report(folder, out)}.")
+        elif out is None:
+            say(f"The report is in {folder / 'report.html'}, and up to date.")
+        else:
+            if out.suffix not in {".html", ".md"}:
+                return False
+            write_text(out, (folder / f"report{out.suffix}").read_bytes().decode())
+            say(f"The report is in {out}.")
     except BrokenPipeError:
         raise
     except (RecollectError, OSError, ValueError):

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from recollect.report.annex import CAVEATS, CHECKED, NOTHING, OPINION
 from recollect.report.questions import NOT_TESTED
 from recollect.report.report import Report
+from recollect.report.template_cache import TemplateCache
 from recollect.report.words import fit
 
 
@@ -47,6 +48,7 @@ def build_environment() -> Environment:
     """The template engine of HTML pages: it escapes always, and knows no value that is missing."""
     return Environment(
         loader=PackageLoader("recollect.report"),
+        bytecode_cache=TemplateCache(),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalise_html,

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from recollect.checks import check_names, suggest_name
 from recollect.errors import PlanError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from recollect.signals.signal import Signal
 
 
@@ -37,6 +38,8 @@ class Registry:
     @cached_property
     def _plugins(self) -> dict[str, EntryPoint]:
         """Others', from the entry-point group `recollect.signals` or `recollect.audits`."""
+        from importlib.metadata import entry_points  # a report of our own audits does without it
+
         found = {entry.name: entry for entry in entry_points(group=f"recollect.{self.noun}s")}
         if taken := sorted(found.keys() & (self.table.keys() | self.reserved)):
             raise PlanError(

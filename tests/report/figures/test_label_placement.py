@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from recollect.report.figures.label_placement import ASCENT, DESCENT, LETTER
+from recollect.report.figures.label_placement import _PIECE, ASCENT, DESCENT, LETTER, DrawnShapes
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Scale
 
@@ -74,3 +74,17 @@ def test_a_label_of_a_full_panel_is_drawn_all_the_same_and_once():
     panel.draw_threshold(0.5, "threshold")
     find_label(panel)
     find_label(panel)
+
+
+@pytest.mark.parametrize("corners", [0, 1, 2, 40])
+def test_a_line_is_seen_as_the_points_that_walking_along_it_gives(corners):
+    points = np.random.default_rng(corners).uniform(0, 300, (corners, 2)).round(1)
+    points[4::7] = points[3:-1:7]  # a piece of no length
+    walked = [np.zeros((0, 4))]
+    for begin, end in pairwise(points):
+        steps = 1 + int(np.abs(end - begin).max() // _PIECE)
+        x, y = (begin + np.linspace(0, 1, steps + 1)[:, None] * (end - begin)).T
+        walked.append(np.column_stack([x - 1, y - 1, x + 1, y + 1]))
+    shapes = DrawnShapes()
+    shapes.add_line(points)
+    assert np.array_equal(np.concatenate([np.zeros((0, 4)), *shapes._boxes]), np.concatenate(walked))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -53,10 +52,13 @@ class DrawnShapes:
     def add_line(self, points: ArrayLike) -> None:
         """Add a line through points [points, 2]."""
         corners = np.asarray(points, dtype=np.float64).reshape(-1, 2)
-        for begin, end in pairwise(corners):
-            steps = 1 + int(np.abs(end - begin).max() // _PIECE)
-            between = begin + np.linspace(0, 1, steps + 1)[:, None] * (end - begin)
-            self.add_points(between[:, 0], between[:, 1], 1.0)
+        begin, way = corners[:-1], np.diff(corners, axis=0)
+        steps = 1 + (np.abs(way).max(axis=1, initial=0) // _PIECE).astype(np.int64)
+        of = np.repeat(np.arange(len(steps)), steps + 1)  # the piece of the line that each point is on
+        number = np.arange(len(of)) - np.repeat(np.cumsum(steps + 1) - steps - 1, steps + 1)
+        share = np.where(number == steps[of], 1.0, number * (1 / steps[of]))
+        between = begin[of] + share[:, None] * way[of]
+        self.add_points(between[:, 0], between[:, 1], 1.0)
 
     def choose_place(self, words: str, places: Iterable[Place]) -> Place:
         """The first place in which the label covers nothing, or the one in which it covers least; it is taken then."""
