@@ -48,6 +48,8 @@ TEN = 10
 """After how many epochs settings are compared: secrets are deep in by then, and not yet at the bottom."""
 SEEDS = (0, 1, 2)
 """Of studies that train several models of each setting, each with a secret of its own."""
+REVISION = 1
+"""Raised when something is measured otherwise; what was kept before is then made anew."""
 BASE_MODELS = 4
 """How many models there are of the one setting from which the studies depart."""
 COUNTED = ExposureAudit(draws=2048, max_steps=100_000)
@@ -239,14 +241,29 @@ def after_ten(lab: Laboratory, *changes: str, **more: Any) -> tuple[Path, Path]:
     return model.folder, model.canaries[0]
 
 
-def over_seeds(lab: Laboratory, *changes: str, **more: Any) -> list[Row]:
-    """Exposure and test loss of several models of a small setting after ten epochs."""
-    rows = []
-    for seed in SEEDS:
-        model = lab.trained(small(*changes, seed=seed, epochs=TEN, **more))
-        row = lab.exposure(model.folder, COUNTED, model.canaries[0])
-        rows.append({**row, "seed": seed, "test_loss": lab.test_loss(model.folder)})
-    return rows
+def over_seeds(lab: Laboratory, study: str, name: str, *changes: str, **more: Any) -> list[Row]:
+    """Exposure and test loss of several models of a small setting after ten epochs, each kept at once."""
+    return [kept(lab, study, f"{name}, seed {s}", small(*changes, seed=s, epochs=TEN, **more), told) for s in SEEDS]
+
+
+def kept(lab: Laboratory, study: str, name: str, setting: Setting, measure: Callable[..., Any]) -> Any:
+    """What `measure(lab, model)` says of the model of a setting, made once and kept among the paper's results."""
+    return lab.keep(study, name, [REVISION, asdict(setting)], lambda: measure(lab, lab.trained(setting)))
+
+
+def told(lab: Laboratory, model: Trained) -> Row:
+    """Exposure and test loss of a model as it is at its end."""
+    return at_end(lab, model.folder, model.canaries[0])
+
+
+def at_end(lab: Laboratory, folder: Path, canaries: Path) -> Row:
+    """Exposure of the one secret, and test loss."""
+    return {**numbers(lab.exposure(folder, COUNTED, canaries)), "test_loss": lab.test_loss(folder)}
+
+
+def numbers(row: Row) -> Row:
+    """What is kept of a secret's row: not the secret."""
+    return {name: row[name] for name in ("exposure_bits", "skew_normal_bits", "rank", "method")}
 
 
 def base_models(lab: Laboratory) -> list[Trained]:

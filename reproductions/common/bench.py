@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from common.outcomes import rounded
+from common.outcomes import Figure, rounded
 
 from recollect.digests import Json, digest
 from recollect.errors import CorpusError, RecollectError
@@ -51,7 +52,8 @@ class Bench:
         Raises:
             NotKeptError: It is not kept, and may not be made.
         """
-        file = (self.results or self.work / "results") / PARTS / study / f"{part}.json"
+        named = re.sub(r"[^\w=.]+", "-", part)
+        file = (self.results or self.work / "results") / PARTS / study / f"{named}.json"
         address = digest(made_of)
         if file.exists() and (written := read_json(file))["made_of"] == address:
             return written["found"]
@@ -61,6 +63,11 @@ class Bench:
         write_text(file, json.dumps({"made_of": address, "found": found}, ensure_ascii=False) + "\n")
         self.say(f"  {study}, {part}: kept")
         return found
+
+    def keep_figures(self, study: str, part: str, made_of: Json, make: Callable[[], list[Figure]]) -> list[Figure]:
+        """Figures of one training or one cell of a study, made once and kept as `keep` does."""
+        rows = self.keep(study, part, made_of, lambda: [[each.what, each.paper, each.ours] for each in make()])
+        return [Figure(*row) for row in rows]
 
     @property
     def cluster(self) -> Backend | None:

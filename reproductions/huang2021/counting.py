@@ -142,7 +142,8 @@ def scale(part: Part, rows: Sequence[Row]) -> str:
     seeds = sorted({seed for seed, _ in done})
     whole = len(done) == len(part.trainings) * len(QUALITIES)
     so_far = "" if whole else f" ({len(done)} of {len(part.trainings) * len(QUALITIES)} calibration sets so far)"
+    several = "" if len(seeds) == 1 else "s"
     return (
-        f"{len(seeds)} trainings{so_far}: {size.fold * size.folds:,} training images, {size.calibration:,} "
+        f"{len(seeds)} training{several}{so_far}: {size.fold * size.folds:,} training images, {size.calibration:,} "
         f"calibration images of each quality, {part.models} calibration models."
     )

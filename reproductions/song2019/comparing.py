@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,7 +70,7 @@ class Comparison:
         """Something that is made once, if the comparison has a name; otherwise the whole of it."""
         if not self.study:
             return (whole or make)()
-        return self.lab.keep(self.study, re.sub(r"\W+", "-", what), [REVISION, what, made_of], make)
+        return self.lab.keep(self.study, what, [REVISION, what, made_of], make)
 
     def beside(self, what: str, rows: dict[str, Row], printed: Printed) -> list[Figure]:
         """The figures of both methods."""
@@ -96,9 +95,3 @@ class Comparison:
 def slim(row: Row) -> Row:
     """What is kept of an audit: no text, no name."""
     return {name: row[name] for name in COLUMNS if row.get(name) is not None}
-
-
-def kept_figures(lab: Laboratory, study: str, part: str, make: Callable[[], list[Figure]]) -> list[Figure]:
-    """Figures that are made once and kept among the paper's results."""
-    rows = lab.keep(study, part, [REVISION, part], lambda: [[each.what, each.paper, each.ours] for each in make()])
-    return [Figure(*row) for row in rows]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
+from recollect.errors import RecollectError
 
 REPRODUCTIONS = Path(__file__).resolve().parents[2] / "reproductions"
 PAPERS = sorted(file.parent.name for file in REPRODUCTIONS.glob("*/run.py"))
@@ -80,3 +83,30 @@ def test_a_figure_that_is_not_where_it_is_expected_is_named_by_its_beginning(loa
     assert [*outcomes.outside("one", figures, tmp_path / "expected.json")] == [
         "one: share… is 0.50; expected from 0 to 0.05"
     ]
+
+
+WITH_PARTS = [paper for paper in PAPERS if (REPRODUCTIONS / paper / "results" / "parts").is_dir()]
+
+
+def of_kept_parts(load, paper, tmp_path):
+    """What the studies of a paper come to without data and training."""
+    every = load(paper, "common.running").every
+    lab = load(paper, "laboratory").Laboratory(
+        data=tmp_path / "nothing", work=tmp_path, results=REPRODUCTIONS / paper / "results", only_kept=True
+    )
+    for name in load(paper, "run").STUDIES:
+        outcomes = []
+        with contextlib.suppress(RecollectError):
+            outcomes.extend(every(load(paper, f"studies.{name}").study(lab)))
+        if outcomes:
+            yield name, outcomes[-1]
+
+
+@pytest.mark.parametrize("paper", WITH_PARTS)
+def test_kept_results_are_what_the_kept_parts_come_to(load, tmp_path, paper):
+    made = dict(of_kept_parts(load, paper, tmp_path))
+    assert made
+    for name, outcome in made.items():
+        outcome.keep(tmp_path / f"{name}.json")
+        kept = REPRODUCTIONS / paper / "results" / f"{name}.json"
+        assert (tmp_path / f"{name}.json").read_text() == kept.read_text(), name

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 
 from common.outcomes import Figure, Outcome
-from laboratory import COUNTED, EPOCHS, SEEDS, Laboratory, Row, Trained, small
+from laboratory import EPOCHS, SEEDS, Laboratory, Row, Setting, Trained, at_end, kept, small
 from scipy.stats import kruskal
 
 RATES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
@@ -16,7 +16,7 @@ USEFUL = (0.0, 0.1, 0.2)
 def study(lab: Laboratory) -> Outcome:
     figures, details = [], {}
     for rate in RATES:
-        rows = [stopped(lab, model_at(lab, rate, seed)) for seed in SEEDS]
+        rows = [kept(lab, "appendix_d_dropout", f"dropout {rate:.0%}, seed {s}", at(rate, s), stopped) for s in SEEDS]
         details[f"{rate:.0%}"] = rows
         for when in ("early stopping", "last epoch"):
             bits = [row[when]["exposure_bits"] for row in rows]
@@ -44,15 +44,12 @@ def study(lab: Laboratory) -> Outcome:
     )
 
 
-def model_at(lab: Laboratory, rate: float, seed: int) -> Trained:
+def at(rate: float, seed: int) -> Setting:
     """A model with such dropout; without any it is a base model."""
-    return lab.trained(small(*((f"model.dropout={rate}",) if rate else ()), seed=seed))
+    return small(*((f"model.dropout={rate}",) if rate else ()), seed=seed)
 
 
 def stopped(lab: Laboratory, model: Trained) -> dict[str, Row]:
     """Exposure and test loss at the lowest validation loss and at the end."""
     folders = {"early stopping": model.after(model.best_epoch), "last epoch": model.folder}
-    return {
-        when: {**lab.exposure(folder, COUNTED, model.canaries[0]), "test_loss": lab.test_loss(folder)}
-        for when, folder in folders.items()
-    }
+    return {when: at_end(lab, folder, model.canaries[0]) for when, folder in folders.items()}

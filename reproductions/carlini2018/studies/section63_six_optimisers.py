@@ -5,12 +5,14 @@ Each model is taken after the first epoch in which its validation loss is as low
 
 from __future__ import annotations
 
+from functools import partial
 from statistics import fmean
 
-from common.outcomes import Figure, Outcome
-from laboratory import COUNTED, SEEDS, Laboratory, Row, Trained, small
+from common.outcomes import Figure, Outcome, rounded
+from laboratory import COUNTED, SEEDS, Laboratory, Row, Trained, kept, numbers, small
 from scipy.stats import kruskal
 
+STUDY = "section63_six_optimisers"
 LONG = 30
 """Epochs of optimisers that are slow here."""
 SETTINGS = {
@@ -28,11 +30,20 @@ SETTINGS = {
 
 def study(lab: Laboratory) -> Outcome:
     models = {
-        name: [lab.trained(small(*changes, seed=seed, epochs=epochs)) for seed in SEEDS]
+        name: [small(*changes, seed=seed, epochs=epochs) for seed in SEEDS]
         for name, (changes, epochs) in SETTINGS.items()
     }
-    level = max(min(losses(model)) for several in models.values() for model in several)
-    rows = {name: [at_level(lab, model, level) for model in several] for name, several in models.items()}
+    curves = {
+        (name, model.seed): kept(lab, STUDY, f"{name}, seed {model.seed}, curve", model, losses)
+        for name, several in models.items()
+        for model in several
+    }
+    level = max(map(min, curves.values()))
+    measure = partial(at_level, level=level)
+    rows = {
+        name: [kept(lab, STUDY, f"{name}, seed {model.seed}, at {level:.4f}", model, measure) for model in several]
+        for name, several in models.items()
+    }
     figures = [
         Figure("validation loss at which they are compared, nats", None, level),
         Figure("p-value that the settings do not differ (Kruskal–Wallis)", "not significant", differ(rows)),
@@ -49,15 +60,15 @@ def study(lab: Laboratory) -> Outcome:
         title="Section 6.3: six optimisers, shuffling, bagging at matched loss",
         scale=f"2 % of the treebank, {len(SEEDS)} models each; learning rates are ours.",
         figures=figures,
-        details=rows,
     )
 
 
-def at_level(lab: Laboratory, model: Trained, level: float) -> Row:
+def at_level(lab: Laboratory, model: Trained, *, level: float) -> Row:
     """The exposure after the first epoch in which the model is so good."""
-    epoch = next(i for i, loss in enumerate(losses(model), 1) if loss <= level)
+    curve = rounded(losses(lab, model))  # as it was kept when the level was chosen
+    epoch = next(i for i, loss in enumerate(curve, 1) if loss <= level)
     row = lab.exposure(model.after(epoch), COUNTED, model.canaries[0])
-    return {"epoch": epoch, "validation_loss": losses(model)[epoch - 1], **row}
+    return {"epoch": epoch, "validation_loss": curve[epoch - 1], **numbers(row)}
 
 
 def differ(rows: dict[str, list[Row]]) -> float:
@@ -65,6 +76,6 @@ def differ(rows: dict[str, list[Row]]) -> float:
     return float(kruskal(*([row["exposure_bits"] for row in several] for several in rows.values())).pvalue)
 
 
-def losses(model: Trained) -> list[float]:
+def losses(lab: Laboratory, model: Trained) -> list[float]:
     """The validation loss after each epoch."""
     return [row["validation_loss"] for row in model.curve]

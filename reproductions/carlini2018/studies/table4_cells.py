@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import fmean
 
 from common.outcomes import Figure, Outcome
-from laboratory import EPOCHS, SEEDS, Laboratory, small
+from laboratory import EPOCHS, SEEDS, Laboratory, Trained, kept, small
 from studies.table4_secrets import AUDIT
 
 from recollect.corpora.canaries.insertion import CanarySettings
@@ -20,10 +21,10 @@ PAPER = {
 rest of so small a training set."""
 
 
-def study(lab: Laboratory) -> Outcome:
-    figures, details = [], {}
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    figures: list[Figure] = []
     for (secrets, times), printed in PAPER.items():
-        shares = []
+        name, shares = f"{secrets} secrets, {times} insertions", []
         for seed in SEEDS:
             planting = CanarySettings(
                 format="{digits:3}-{digits:2}-{digits:4}",
@@ -33,20 +34,21 @@ def study(lab: Laboratory) -> Outcome:
                 unique_prefix=5,
                 seed=seed,
             )
-            model = lab.trained(small(seed=seed, plantings=(planting,)))
-            rows = lab.exposures(model.folder, AUDIT, model.canaries[0])
-            shares.append(fmean(row["rank"] == 1 for row in rows))
-            details[f"{secrets} secrets, {times} insertions, seed {seed}"] = rows
-        name = f"{secrets} secrets, {times} insertions"
+            setting = small(seed=seed, plantings=(planting,))
+            shares.append(kept(lab, "table4_cells", f"{name}, seed {seed}", setting, share_extractable))
         figures += [
             Figure(f"{name}: share extractable, mean of {len(SEEDS)}", printed, fmean(shares)),
             Figure(f"{name}: lowest", None, min(shares)),
             Figure(f"{name}: highest", None, max(shares)),
         ]
-    return Outcome(
-        title="Table 4: twelve cells",
-        scale=f"2 % of the treebank, {EPOCHS} epochs, {len(SEEDS)} models a cell; 12 of 20 cells. A secret counts as "
-        "extractable if its rank was counted to be 1.",
-        figures=figures,
-        details=details,
-    )
+        yield Outcome(
+            title="Table 4: twelve cells",
+            scale=f"2 % of the treebank, {EPOCHS} epochs, {len(SEEDS)} models a cell; 12 of 20 cells. A secret counts "
+            "as extractable if its rank was counted to be 1.",
+            figures=list(figures),
+        )
+
+
+def share_extractable(lab: Laboratory, model: Trained) -> float:
+    """Of which share of the secrets the rank was counted to be 1."""
+    return fmean(row["rank"] == 1 for row in lab.exposures(model.folder, AUDIT, model.canaries[0]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from common.outcomes import Figure, Outcome
-from laboratory import COUNTED, Laboratory, small
+from laboratory import Laboratory, kept, small, told
 from studies.table7_privacy import EPOCHS, LINES
 
 SGD = ("training.optimiser=sgd", "training.learning_rate=1.0")
@@ -23,21 +25,18 @@ ROWS = {
 """Settings, and the paper's test loss and estimated exposure."""
 
 
-def study(lab: Laboratory) -> Outcome:
-    figures, details = [], {}
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    figures: list[Figure] = []
     for name, (changes, loss, bits) in ROWS.items():
         setting = small("training.batch_size=16", *changes, recipe="char-lstm-dp", epochs=EPOCHS, lines=LINES)
-        model = lab.trained(setting)
-        row = lab.exposure(model.folder, COUNTED, model.canaries[0])
-        details[name] = {**row, "curve": model.curve[-1]}
+        row = kept(lab, "table7_rows", name, setting, told)
         figures += [
-            Figure(f"{name}: test loss, nats", loss, lab.test_loss(model.folder)),
+            Figure(f"{name}: test loss, nats", loss, row["test_loss"]),
             Figure(f"{name}: exposure, bits", None, row["exposure_bits"]),
             Figure(f"{name}: estimated exposure, bits", bits, row["skew_normal_bits"]),
         ]
-    return Outcome(
-        title="Table 7: all nine rows",
-        scale=f"1 % of the treebank, {EPOCHS} epochs instead of 100; one model each.",
-        figures=figures,
-        details=details,
-    )
+        yield Outcome(
+            title="Table 7: all nine rows",
+            scale=f"1 % of the treebank, {EPOCHS} epochs instead of 100; one model each.",
+            figures=list(figures),
+        )

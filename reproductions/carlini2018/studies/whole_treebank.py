@@ -7,13 +7,14 @@ and its secret is ranked, so that a run that was killed goes on, and progress ca
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 from common.outcomes import Figure, Outcome
-from laboratory import NUMBER, ONE_SECRET, Laboratory, Row, secret_of, snapshot_folder, spelling
+from laboratory import NUMBER, ONE_SECRET, Laboratory, Row, numbers, secret_of, snapshot_folder, spelling
 
 from recollect.audits.exposure.audit import ExposureAudit
 from recollect.audits.exposure.extraction import ExtractionAudit
@@ -26,17 +27,28 @@ WHOLE = {"train": 42_068, "valid": 3_370, "test": 3_761}
 """The lines of each part."""
 AUDIT = ExposureAudit(draws=4096, max_steps=300_000)
 SEARCH = ExtractionAudit(format=NUMBER, top=1, max_steps=300_000, show_text=True)
+TWENTY = replace(SEARCH, top=20)
+TABLE9 = {"first": 14.63, "second": 18.56}
 BEAMS = (1, 10, 100, 1000)
+STUDY = "whole_treebank"
+MADE_OF = [1, EPOCHS, str(AUDIT), str(SEARCH), list(BEAMS)]
 
 
-def study(lab: Laboratory) -> Outcome:
-    rows = [memorised(lab, seed) for seed in SEEDS]
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    rows: list[Row] = []
+    for seed in SEEDS:
+        rows.append(lab.keep(STUDY, f"seed-{seed}", MADE_OF, partial(memorised, lab, seed)))
+        yield outcome(rows)
+
+
+def outcome(rows: list[Row]) -> Outcome:
+    """What there is after some seeds."""
     figures = [figure for row in rows for figure in of_seed(row)]
     return Outcome(
         title="The whole treebank with one secret, planted once",
         scale=f"None: all {WHOLE['train']:,} lines, the paper's network and learning rate, {EPOCHS} epochs (our "
-        f"choice); {len(SEEDS)} models, each with a secret of its own. Measured after the epoch of the lowest "
-        "validation loss.",
+        f"choice); {len(rows)} of {len(SEEDS)} models, each with a secret of its own. Measured after the epoch of the "
+        "lowest validation loss.",
         figures=[
             Figure("mean test loss, nats", 1.16, fmean(row["test_loss"] for row in rows)),
             Figure("share of models in which the secret is the likeliest", 0.8, share(rows, lambda r: rank(r) == 1)),
@@ -44,7 +56,6 @@ def study(lab: Laboratory) -> Outcome:
             Figure("share in which shortest path extracts it, with proof", None, share(rows, lambda r: r["proven"])),
             *figures,
         ],
-        details={"seeds": rows},
     )
 
 
@@ -52,12 +63,9 @@ def memorised(lab: Laboratory, seed: int) -> Row:
     """What one model memorised, epoch by epoch, and what can be extracted from it."""
     corpus, manifests = lab.planted(lab.treebank("train", WHOLE["train"]), (replace(ONE_SECRET, seed=seed),))
     recipe = spelling(load_recipe("char-lstm", [f"training.epochs={EPOCHS}"]), manifests)
-    measure = measuring(lab, manifests[0], f"seed {seed}")
+    measure = measuring(lab, manifests[0], seed)
     trained = lab.model(recipe, corpus, lab.treebank("valid", WHOLE["valid"]), manifests, seed, then=measure)
-    epochs = [
-        {**measure(snapshot_folder(trained.folder, row["epoch"])), **losses(row), "epoch": row["epoch"]}
-        for row in trained.curve
-    ]
+    epochs = [{**measure(snapshot_folder(trained.folder, row["epoch"])), **losses(row)} for row in trained.curve]
     best = snapshot_folder(trained.folder, trained.best_epoch)
     secret = secret_of(manifests[0])
     path = searched(lab, best, SEARCH, secret)
@@ -70,8 +78,8 @@ def memorised(lab: Laboratory, seed: int) -> Row:
         "steps": path["steps"],
         "proven": path["found"] and path["proven"] >= 1,
         "beam": min((width for width in BEAMS if beams[width]["found"]), default="none"),
+        "likeliest_bits": [each["log_perplexity_bits"] for each in searched(lab, best, TWENTY, secret)["rows"]],
         "sampling": searched(lab, best, replace(SEARCH, method="sampling"), secret)["found"],
-        "twenty": searched(lab, best, replace(SEARCH, top=20), secret)["rows"],
     }
 
 
@@ -90,19 +98,29 @@ def of_seed(row: Row) -> list[Figure]:
         Figure(f"{name}: first epoch in which the secret is the likeliest", None, min(first) if first else "none"),
         Figure(f"{name}: steps of shortest path", 1e5, row["steps"]),
         Figure(f"{name}: extracted by shortest path, with proof (1 = yes)", 1, int(row["proven"])),
+        *(
+            Figure(f"{name}: bits of the {place} of the likeliest twenty", paper, bits)
+            for (place, paper), bits in zip(TABLE9.items(), row["likeliest_bits"], strict=False)
+        ),
         Figure(f"{name}: narrowest beam that extracts it", "rarely found at 10⁴", row["beam"]),
         Figure(f"{name}: sampling extracts it (1 = yes)", "90 % in 10⁷ draws", int(row["sampling"])),
     ]
 
 
-def measuring(lab: Laboratory, canaries: Path, name: str) -> Callable[[Path], Row]:
-    """How the secret is ranked in a model that is kept in a folder."""
+def measuring(lab: Laboratory, canaries: Path, seed: int) -> Callable[[Path], Row]:
+    """How the secret is ranked in a model that is kept in a folder; each epoch is kept among the results at once."""
 
     def measure(folder: Path) -> Row:
-        row = lab.exposure(folder, AUDIT, canaries)
-        found = f"{row['exposure_bits']:.2f} bits, rank {row['rank']} ({row['method']})"
-        lab.say(f"  {name}, epoch {folder.name.rpartition('-')[2]}: {found}")
-        return row
+        epoch = folder.name.rpartition("-")[2]
+
+        def rank_it() -> Row:
+            row = numbers(lab.exposure(folder, AUDIT, canaries))
+            found = f"{row['exposure_bits']:.2f} bits, rank {row['rank']} ({row['method']})"
+            lab.say(f"  seed {seed}, epoch {epoch}: {found}")
+            return {"epoch": int(epoch), **row}
+
+        kept: Row = lab.keep(STUDY, f"seed-{seed}-epoch-{epoch}", MADE_OF, rank_it)
+        return kept
 
     return measure
 

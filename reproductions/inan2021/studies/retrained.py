@@ -11,13 +11,16 @@ studies do not see. So this one tests whether their long training is the reason.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from functools import partial
 from itertools import product
-from statistics import median
+from statistics import fmean, median
 
 from common.outcomes import Figure, Outcome
 from laboratory import BOTS, MANY, MANY_COMMENTS, WORDS, Laboratory, Row, Setting, value
 
+STUDY, REVISION = "retrained", 1
 SEEDS = (0, 1, 2)
 SETTINGS = {
     f"{epochs} epochs": Setting(
@@ -34,26 +37,36 @@ RETRAINED = "without the users whose sequences come out"
 CONTROLS = {"controls": "many controls", "drawn users": None}
 
 
-def study(lab: Laboratory) -> Outcome:
-    figures, details = [], {}
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    figures: list[Figure] = []
     for name, seed in product(SETTINGS, SEEDS):
         setting, what = replace(SETTINGS[name], seed=seed), f"{name}, seed {seed}"
-        good = lab.good(lab.trained(setting), "many controls")
-        figures += [
-            Figure(f"{what}: validation perplexity", 69.4, good["perplexity"]),
-            Figure(f"{what}: validation accuracy, %", 23.7, 100 * good["accuracy"]),
-        ]
+        made_of = [REVISION, asdict(setting), AUDIT]
+        figures += lab.keep_figures(STUDY, f"{what}, use", made_of, partial(useful, lab, setting, what))
         for said, controls in CONTROLS.items():
-            row = lab.retrained(setting, controls=controls, **AUDIT)
-            figures += described(f"{what}, {said}", row)
-            details[f"{what}, {said}"] = {**good, **row}
+            audited = partial(lab.retrained, setting, controls=controls, **AUDIT)
+            part = f"{what}, {said}"
+            figures += lab.keep_figures(STUDY, part, made_of, lambda p=part, audit=audited: described(p, audit()))
+            yield outcome(figures)
+
+
+def useful(lab: Laboratory, setting: Setting, what: str) -> list[Figure]:
+    """How well the model of a setting predicts users whom it never saw."""
+    good = lab.good(lab.trained(setting), "many controls")
+    return [
+        Figure(f"{what}: validation perplexity", 69.4, good["perplexity"]),
+        Figure(f"{what}: validation accuracy, %", 23.7, 100 * good["accuracy"]),
+    ]
+
+
+def outcome(figures: list[Figure]) -> Outcome:
+    """What there is after some trainings."""
     return Outcome(
         title="The reference retrained without the users of S_uniq",
         scale=f"{MANY['many private']:,} Reddit users with {MANY_COMMENTS} comments each and two bots, in place of 4.4 "
         f"million users; a GRU of 96 units and {WORDS:,} words, in place of 512 and 10,000; {len(SEEDS)} trainings of "
         "each length.",
-        figures=[*(figure for name in SETTINGS for figure in across(name, details)), *figures],
-        details=details,
+        figures=[*(figure for name in SETTINGS for figure in across(name, figures)), *figures],
     )
 
 
@@ -88,21 +101,17 @@ def described(name: str, row: Row) -> list[Figure]:
     ]
 
 
-def across(length: str, details: dict[str, Row]) -> list[Figure]:
+def across(length: str, figures: list[Figure]) -> list[Figure]:
     """Means over the trainings of one length, beside controls."""
-    rows = [row for name, row in details.items() if name.startswith(length) and name.endswith(", controls")]
-    found = {
-        "ε_l": (17.75, [value(row, "leakage_epsilon") for row in rows]),
-        "ε_l of sequences written once": (4.60, [value(row, "leakage_epsilon_once") for row in rows]),
-        "ε_l of users not seen": (None, [value(row, "leakage_epsilon_null") for row in rows]),
-    }
-    return [Figure(f"{length}: mean {name}", paper, mean(values)) for name, (paper, values) in found.items()]
-
-
-def mean(values: list[float | None]) -> float | None:
-    """The mean of what there is."""
-    known = [each for each in values if each is not None]
-    return sum(known) / len(known) if known else None
+    papers = {"ε_l": 17.75, "ε_l of sequences written once": 4.60, "ε_l of users not seen": None}
+    means = []
+    for name, paper in papers.items():
+        mine = [
+            each.ours for each in figures if each.what.startswith(length) and each.what.endswith(f"controls: {name}")
+        ]
+        known = [each for each in mine if isinstance(each, int | float)]
+        means.append(Figure(f"{length}: mean {name}", paper, fmean(known) if known else None))
+    return means
 
 
 def middle(sequences: list[Row]) -> float | None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cache, partial
+
 from common.outcomes import Outcome
 from comparing import Comparison
-from laboratory import MANY_SHADOWS, WORDS, Laboratory, People, Task, in_random_order
+from laboratory import MANY_SHADOWS, WORDS, Laboratory, People, Scene, Task, in_random_order
 from studies.figure2_users import SETTINGS
 
 from recollect.recipes.recipe_file import load_recipe
@@ -13,17 +16,21 @@ USERS = (100, 500, 900)
 CALIBRATING = 300
 
 
-def study(lab: Laboratory) -> Outcome:
-    found, order = Comparison(lab), in_random_order(lab.reddit)
+def study(lab: Laboratory) -> Iterator[Outcome]:
+    found = Comparison(lab, "figure2_more_users")
+    scale = (
+        f"25 comments of each user (paper: 247), {MANY_SHADOWS} shadows of as many users (paper: ten), {CALIBRATING} "
+        "calibration users. The paper prints curves: all metrics at least 0.95 below 1,000 users."
+    )
     for users in USERS:
-        people = People.of(lab.reddit, order, members=users, training=2 * users, calibrating=CALIBRATING)
-        scene = lab.scene(Task(people=people, recipe=load_recipe(WORDS), shadows=MANY_SHADOWS))
+        scene = cache(partial(scene_of, lab, users))
         for name, settings in SETTINGS.items():
             found.add(f"{users} users, {name}", scene, **settings)
-    return Outcome(
-        title="Figure 2: 100, 500 and 900 users",
-        scale=f"25 comments of each user (paper: 247), {MANY_SHADOWS} shadows of as many users (paper: ten), "
-        f"{CALIBRATING} calibration users. The paper prints curves: all metrics at least 0.95 below 1,000 users.",
-        figures=found.figures,
-        details=found.details,
-    )
+            yield found.outcome("Figure 2: 100, 500 and 900 users", scale)
+
+
+def scene_of(lab: Laboratory, users: int) -> Scene:
+    """A target of so many users, with shadows of as many."""
+    order = in_random_order(lab.reddit)
+    people = People.of(lab.reddit, order, members=users, training=2 * users, calibrating=CALIBRATING)
+    return lab.scene(Task(people=people, recipe=load_recipe(WORDS), shadows=MANY_SHADOWS))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from common.outcomes import Figure, Outcome
-from comparing import kept_figures
+from comparing import REVISION
 from laboratory import MORE_TALKS, Laboratory
 from studies.figure7_ablation import DRAWS, ablated
 
@@ -17,7 +17,7 @@ def study(lab: Laboratory) -> Outcome:
         title="Figure 7: silenced units, translation",
         scale=f"{MORE_TALKS} talks of 4 sentences (paper: some 117), without dropout, mean of {DRAWS} random choices. "
         "The paper prints curves.",
-        figures=kept_figures(lab, "figure7_translation", "translation", lambda: measured(lab)),
+        figures=lab.keep_figures("figure7_translation", "translation", REVISION, lambda: measured(lab)),
     )
 
 

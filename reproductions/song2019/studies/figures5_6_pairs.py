@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from common.outcomes import Figure, Outcome
-from comparing import kept_figures
+from comparing import REVISION
 from laboratory import PAIRS, Laboratory
 from studies.figures5_6_frequency import by_frequency
 
@@ -17,7 +17,7 @@ SHARES = {"translation": {"own": 0.895, "others": 0.904}, "dialogue": {"own": 0.
 def study(lab: Laboratory) -> Iterator[Outcome]:
     figures: list[Figure] = []
     for name in PAIRS:
-        figures += kept_figures(lab, "figures5_6_pairs", name, partial(measured, lab, name))
+        figures += lab.keep_figures("figures5_6_pairs", name, REVISION, partial(measured, lab, name))
         yield Outcome(
             title="Figures 5 and 6: frequent and rare words, translation and dialogue",
             scale=f"{lab.pairs_scale} The paper prints curves. Words that the target does not know are out.",
