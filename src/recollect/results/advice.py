@@ -32,7 +32,7 @@ STEPS: Final[Mapping[str, NextStep]] = {
     "deduplicate": NextStep(
         title="Remove duplicates and sensitive values",
         text="Text that occurs often is memorised first. Remove duplicates, secrets and contact data from the training "
-        "data with `recollect sanitise`, then train again and audit again.",
+        "data with the command “recollect sanitise”, then train again and audit again.",
         pages=("how-to/canaries.md", "guides/leakage.md"),
     ),
     "train-less": NextStep(
