@@ -41,6 +41,7 @@ STUDIES = (
     "section63_six_optimisers",
     "appendix_d_dropout",
     "table7_rows",
+    "section72_large",
 )
 
 

@@ -7,6 +7,8 @@ measured in the other mailbox's model, which never saw it (unless it stands in b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from statistics import fmean, median
 
 from common.outcomes import Figure, Outcome
@@ -30,11 +32,22 @@ def study(lab: Laboratory) -> Outcome:
     boxes = [mail.select_users([user], name=user) for user in MAILBOXES]
     both = mail.select_users(MAILBOXES)
     recipe = add_corpus_to_vocabulary(load_recipe("char-lstm", [*CHANGES, f"training.epochs={EPOCHS}"]), both)
-    models = [lab.model(recipe, box, None, (), 0) for box in boxes]
+    models = [lab.model(recipe, box, None, (), 0).folder for box in boxes]
+    rows = measured(lab, models, boxes)
+    return Outcome(
+        title="Section 7.2: secrets in real e-mails",
+        scale=f"Telephone numbers (10¹⁰) in mailboxes of {' and '.join(size(box) for box in boxes)}; {EPOCHS} epochs.",
+        figures=figures_of(rows),
+        details={"numbers": rows},
+    )
+
+
+def measured(lab: Laboratory, models: Sequence[Path], boxes: Sequence[Corpus]) -> list[Row]:
+    """The exposure of each mailbox's numbers in its own model and in the other."""
     rows: list[Row] = []
     for place, box in enumerate(boxes):
-        own = lab.measure(models[place].folder, AUDIT, audited=box)["rows"]
-        other = lab.measure(models[1 - place].folder, AUDIT, audited=box)["rows"]
+        own = lab.measure(models[place], AUDIT, audited=box)["rows"]
+        other = lab.measure(models[1 - place], AUDIT, audited=box)["rows"]
         foreign = {row["secret_id"]: row for row in other}
         for row in own:
             there = foreign.get(row["secret_id"])
@@ -47,24 +60,24 @@ def study(lab: Laboratory) -> Outcome:
                     "in_the_other_model": None if there is None else there["exposure_bits"],
                 }
             )
+    return rows
+
+
+def figures_of(rows: Sequence[Row]) -> list[Figure]:
+    """Figures of all numbers, beside the paper's ten."""
     compared = [row for row in rows if row["in_the_other_model"] is not None]
-    return Outcome(
-        title="Section 7.2: secrets in real e-mails",
-        scale=f"Telephone numbers (10¹⁰) in mailboxes of {' and '.join(size(box) for box in boxes)}; {EPOCHS} epochs.",
-        figures=[
-            Figure("numbers measured", 10, len(rows)),
-            Figure("numbers that are the likeliest of all 10¹⁰", 3, sum(row["rank"] == 1 for row in rows)),
-            Figure("median exposure, bits", 25.5, median(row["exposure_bits"] for row in rows)),
-            Figure("highest exposure, bits", 52, max(row["exposure_bits"] for row in rows)),
-            Figure("median in a model that never saw them", None, median(r["in_the_other_model"] for r in compared)),
-            Figure(
-                "share more exposed in their own model",
-                None,
-                fmean(row["exposure_bits"] > row["in_the_other_model"] for row in compared),
-            ),
-        ],
-        details={"numbers": rows},
-    )
+    return [
+        Figure("numbers measured", 10, len(rows)),
+        Figure("numbers that are the likeliest of all 10¹⁰", 3, sum(row["rank"] == 1 for row in rows)),
+        Figure("median exposure, bits", 25.5, median(row["exposure_bits"] for row in rows)),
+        Figure("highest exposure, bits", 52, max(row["exposure_bits"] for row in rows)),
+        Figure("median in a model that never saw them", None, median(r["in_the_other_model"] for r in compared)),
+        Figure(
+            "share more exposed in their own model",
+            None,
+            fmean(row["exposure_bits"] > row["in_the_other_model"] for row in compared),
+        ),
+    ]
 
 
 def size(box: Corpus) -> str:
