@@ -50,8 +50,8 @@ docs: $(VENV)/dev
 # make reproduce PAPER=carlini2018: all tables from the kept results, without data and training
 # make reproduce PAPER=carlini2018 [STUDY=figure4_epochs] DATA=folder: a study; what was done before is not done again
 reproduce: $(VENV)/dev
-	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA),--kept)
-	PYTHONPATH=reproductions $(BIN)/python reproductions/fill_readme.py $(PAPER)
+	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA),--kept); status=$$?; \
+	PYTHONPATH=reproductions $(BIN)/python reproductions/fill_readme.py $(PAPER) && exit $$status
 
 # make nulls DATA=folder [CELLS='membership-user-*']; what was done before is not done again
 nulls: $(VENV)/dev
