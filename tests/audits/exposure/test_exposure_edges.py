@@ -14,11 +14,14 @@ from recollect.audits.rounds import collect_evidence
 from recollect.corpora.canaries.formats import parse_format
 from recollect.corpora.canaries.manifest import Canaries, Canary
 from recollect.corpora.record import Record
+from recollect.models.hugging_face.causal import Causal
+from recollect.models.model import Question
 from recollect.signals.evidence import TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.refusals import refused
+from recollect.testing.tiny import build_tiny_model
 from recollect.testing.world import WorldAnswers
 
 
@@ -108,6 +111,18 @@ def test_one_of_very_few_possible_secrets_is_not_said_to_be_extracted(size, outc
     result = build_extraction_result(ExtractionAudit(format="{choice:yes|no}"), size, likeliest, [0.3])
     assert (result.outcome, result.outcome_code) == (outcome, None if outcome == "found" else "too_few_possible")
     assert ("possible: one of so few" in result.verdict) is (outcome == "inconclusive")
+
+
+@pytest.mark.parametrize("bits", [1.0, 4.0, 9.0])
+def test_a_search_for_likely_secrets_keeps_to_its_forecast_and_states_what_it_proves(bits):
+    audit = ExtractionAudit(format="again {digits:3}", max_bits=bits)
+    result = judge(audit, Causal(build_tiny_model("gpt2"), Question()))
+    found = {finding.name: finding.value for finding in result.findings}
+    assert found["steps"] <= audit.needs(Evidence()).most_steps < ExtractionAudit(format="{digits:9}").max_steps
+    assert found["unlisted_bits"] >= bits - 1e-6
+    assert result.outcome_code == "nothing_certain"
+    with refused("unknown_choice"):
+        ExtractionAudit(format="again {digits:3}", max_bits=bits, method="beam")
 
 
 def test_the_order_of_a_manifest_moves_no_number(tmp_path):

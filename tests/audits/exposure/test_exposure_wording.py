@@ -72,6 +72,7 @@ def cases(tmp_path_factory):
         "another format": judge(ExposureAudit(format=FORMAT, secrets=("12",)), Null()),
         "a classifier": judge(ExposureAudit(), Null(kind="classifier"), files=files),
         "extraction": judge(found, gpt),
+        "extraction of what is likely": judge(ExtractionAudit(format="again {digits:3}", max_bits=4.0), gpt),
         "extraction that ends early": judge(ExtractionAudit(format="again {digits:4}", max_steps=1), gpt),
     }
 

@@ -194,6 +194,31 @@ def test_what_is_called_proven_is_so_when_the_budget_ends(seeds, data, budget):
     assert [secret.text for secret in found.secrets[: found.proven]] == expected[: found.proven]
 
 
+@every_case
+@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
+def test_below_a_ceiling_every_secret_is_listed_and_what_is_not_listed_is_proven_to_cost_more(name, written, share):
+    model = model_of(name, seed=3)
+    tree = tree_of(model, written)
+    read = str.lower if name == "words" else str
+    costs = {read(text): tree.score(text).cost for text in parse_format(written).iter_all()}
+    ordered = sorted(costs.values())
+    ceiling = ordered[int(share * (len(ordered) - 1))] + (1e-6 if share else -1e-6)
+    found = search_shortest_paths(tree_of(model, written), len(costs) + 1, max_steps=ENOUGH, ceiling=ceiling)
+    assert {secret.text for secret in found.secrets} == {text for text, cost in costs.items() if cost < ceiling}
+    assert found.proven == len(found.secrets)
+    unlisted = [cost for cost in ordered if cost >= ceiling]
+    assert ceiling - 1e-9 <= found.floor <= min(unlisted, default=math.inf)
+    everything = search_shortest_paths(tree_of(model, written), len(costs) + 1, max_steps=ENOUGH)
+    assert found.steps <= everything.steps
+
+
+@every_case
+def test_the_cost_of_a_secret_exceeds_its_log_perplexity_by_no_more_than_the_known_text_costs(name, written):
+    tree = tree_of(model_of(name, seed=3), written)
+    scores = [tree.score(text) for text in parse_format(written).iter_all()]
+    assert tree.measure_shift() == pytest.approx(max(score.cost - score.bits for score in scores), abs=1e-9)
+
+
 def test_log_perplexity_counts_from_the_first_token_that_reaches_into_the_secret():
     model, written, text = model_of("bpe"), "my pin is {digits:3}", "my pin is 121"
     answers = model.answer([Record(id="0", text=text)])

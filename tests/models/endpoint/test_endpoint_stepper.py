@@ -106,6 +106,23 @@ def test_memorised_secrets_are_found_and_proven_with_few_requests(memorise, step
 
 
 @SHOWS
+def test_that_nothing_is_memorised_is_proven_with_few_requests(serve, step, shows):
+    server = serve(shows=shows)
+    requests = {}
+    for ceiling in (math.inf, 7.0):
+        tree = PrefixTree(step(server), FORMAT)
+        shift = tree.measure_shift()
+        before = count_completions(server)
+        found = search_shortest_paths(tree, 3, max_steps=10_000, ceiling=ceiling + shift)
+        requests[ceiling] = count_completions(server) - before
+        server.answered.clear()
+        costs = [tree.score(text).bits for text in FORMAT.iter_all()]
+    assert found.secrets == ()
+    assert min(costs) >= found.floor - shift >= 7.0 - 1e-6
+    assert requests[7.0] < requests[math.inf] / 10
+
+
+@SHOWS
 def test_a_rank_is_counted_through_a_server_as_among_all_secrets(serve, step, shows):
     server = serve(shows=shows)
     tree = PrefixTree(step(server), FORMAT)

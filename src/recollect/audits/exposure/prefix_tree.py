@@ -116,6 +116,8 @@ class PrefixTree:
         """
         self.format, self._stepper = format, stepper
         self.automaton = TokenAutomaton(format, stepper.spelling)
+        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, format.pattern)
+        self._trials = [format.draw(rng) for _ in range(_TRIALS)]
         self._root, self._before, self._begin = self._find_root()
         self._start = stepper.start(self._root, source=source)
         self._history = PrefixHistory()
@@ -176,6 +178,16 @@ class PrefixTree:
         """The different texts along the edges to some children."""
         edges = set(zip(nodes.parent.tolist(), nodes.piece.tolist(), strict=True))
         return {self.spell(parent, piece) for parent, piece in edges}
+
+    def measure_shift(self) -> float:
+        """By how many bits, at most, the cost of a secret exceeds its log-perplexity.
+
+        That is what the known text after the root costs. Where there is any, one secret is scored for each way in which
+        tokens write it.
+        """
+        ways = {self._list_known_pieces(text): text for text in self._trials}
+        scores = [self.score(text) for pieces, text in ways.items() if pieces]
+        return max((score.cost - score.bits for score in scores), default=0.0)
 
     def score(self, text: str) -> SecretCost:
         """How surprised the model is by a secret, given as a whole text of the format.
@@ -264,6 +276,16 @@ class PrefixTree:
             )
         return path
 
+    def _list_known_pieces(self, text: str) -> tuple[int, ...]:
+        """The pieces of a secret from the root to the last one that ends before the first slot."""
+        border, spelled, known = len(self.automaton.format_automaton.format.known_prefix), len(self._before), []
+        for piece, _ in self._find_path(text)[len(self._root) - self._heads :]:
+            spelled += len(self.automaton.spellings[piece])
+            if spelled > border:
+                break
+            known.append(piece)
+        return tuple(known)
+
     @property
     def _heads(self) -> int:
         """How many tokens are before every text."""
@@ -271,10 +293,8 @@ class PrefixTree:
 
     def _find_root(self) -> tuple[list[int], str, int]:
         """The tokens that all secrets share, what they write, and the state they lead to."""
-        rng = stream(0, *labels.STREAM_EXPOSURE_ROOT, self.format.pattern)
-        texts = [self.format.draw(rng) for _ in range(_TRIALS)]
-        every = [self._stepper.encode(text) for text in texts]
-        paths = [self._find_path(text) for text in texts]
+        every = [self._stepper.encode(text) for text in self._trials]
+        paths = [self._find_path(text) for text in self._trials]
         before = self.automaton.format_automaton.format.known_prefix
         stop = len(before) if self.automaton.unambiguous else _find_last_word(before)
         shared, state, spelled = 0, self.automaton.start, 0

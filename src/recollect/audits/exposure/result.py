@@ -22,6 +22,7 @@ from recollect.audits.exposure.verdict import (
     build_extraction_verdict,
     build_natural_verdict,
     describe_odds,
+    excludes_certain,
 )
 from recollect.errors import NotEnoughData
 from recollect.results.result import Finding, Power, Result
@@ -249,7 +250,9 @@ def _build_draws_table(scores: LogPerplexities) -> pa.Table:
     )
 
 
-def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResult, bits: Sequence[float]) -> Result:
+def build_extraction_result(
+    audit: ExtractionAudit, size: int, found: SearchResult, bits: Sequence[float], bound: float | None = None
+) -> Result:
     """The result of the extraction audit.
 
     Args:
@@ -257,9 +260,10 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
         size: How many secrets the format has.
         found: What the search found.
         bits: The log-perplexity of each secret, in the same order.
+        bound: The log-perplexity that every secret has at least which is not listed; None if that is not known.
     """
     builder, listed = ResultBuilder(audit), len(found.secrets)
-    for name, value, unit, reading in _list_search_findings(size, found, bits):
+    for name, value, unit, reading in _list_search_findings(size, found, bits, bound):
         builder.findings.append(
             Finding(
                 name=name,
@@ -281,9 +285,15 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
         }
     )
     certain, few = bool(bits) and bits[0] < CERTAIN, size < MIN_SPACE
-    why = "too_few_possible" if certain else "nothing_certain" if bits else "no_complete_secret"
+    why = (
+        "too_few_possible"
+        if certain
+        else "nothing_certain"
+        if bits or excludes_certain(bound)
+        else "no_complete_secret"
+    )
     return builder.build(
-        verdict=build_extraction_verdict(found, bits, size),
+        verdict=build_extraction_verdict(found, bits, size, bound),
         outcome="found" if certain and not few else "inconclusive",
         code=None if certain and not few else why,
         untested=(_UNVERIFIED,),
@@ -292,7 +302,7 @@ def build_extraction_result(audit: ExtractionAudit, size: int, found: SearchResu
 
 
 def _list_search_findings(
-    size: int, found: SearchResult, bits: Sequence[float]
+    size: int, found: SearchResult, bits: Sequence[float], bound: float | None
 ) -> Iterator[tuple[str, float, str, str]]:
     """The findings of a search in an extraction result: name, value, unit, reading."""
     proven = (
@@ -303,6 +313,12 @@ def _list_search_findings(
     yield "steps", found.steps, "steps", "How many prefixes the model scored."
     searched = f"Different complete secrets that the search reached, at least, as a share of all |R| = {size:,}."
     yield "share_searched", found.completed / size, "share", searched
+    if bound is not None and bound > 0:
+        least = (
+            "Proven: every secret of the format that is not listed has at least this log-perplexity, so that the model "
+            f"writes none of them more often than {describe_odds(bound)}."
+        )
+        yield "unlisted_bits", bound, "bits", least
     if bits:
         best = (
             "Log-perplexity of the most likely secret: after the known text, the model writes it "

@@ -55,16 +55,18 @@ class SearchResult:
 class SearchShortlist:
     """The n most likely complete secrets reached so far."""
 
-    def __init__(self, tree: PrefixTree, n: int) -> None:
+    def __init__(self, tree: PrefixTree, n: int, *, ceiling: float = math.inf) -> None:
         self._tree, self._n = tree, n
+        self.ceiling = ceiling
+        """What no listed secret may cost, however few are listed."""
         self._heap: list[tuple[float, str]] = []
         self._texts: set[str] = set()
         self.completed = 0
 
     @property
     def limit(self) -> float:
-        """What a secret must cost less than to be listed; infinite until the list is full."""
-        return -self._heap[0][0] if len(self._heap) == self._n else math.inf
+        """What a secret must cost less than to be listed; the ceiling until the list is full."""
+        return -self._heap[0][0] if len(self._heap) == self._n else self.ceiling
 
     def add(self, complete: PrefixNodes) -> None:
         """Add complete secrets; the same may be reached again."""
@@ -119,11 +121,11 @@ def run_beam(
 ) -> Iterator[None]:
     """Search the format keeping the `width` cheapest nodes of each depth; complete secrets go to the shortlist."""
     began = tree.steps
-    children, complete = tree.expand_root(shown_only=shown_only)
+    children, complete = tree.expand_root(best.ceiling, shown_only=shown_only)
     best.add(complete)
     while len(children) and (left := max_steps - (tree.steps - began)) > 0:
         chosen = children.take(children.cost.argsort(kind="stable")[: min(width, left)])
-        children, complete = tree.expand(chosen, shown_only=shown_only)
+        children, complete = tree.expand(chosen, best.ceiling, shown_only=shown_only)
         best.add(complete)
         yield
 
@@ -176,7 +178,13 @@ def _draw_children(children: PrefixNodes, rng: np.random.Generator) -> PrefixNod
 
 
 def search_shortest_paths(
-    tree: PrefixTree, top: int, *, max_steps: int, batch: int = BATCH, progress: Progress = lambda *_: None
+    tree: PrefixTree,
+    top: int,
+    *,
+    max_steps: int,
+    ceiling: float = math.inf,
+    batch: int = BATCH,
+    progress: Progress = lambda *_: None,
 ) -> SearchResult:
     """The most likely secrets; `SearchResult.proven` says how many are proven to be so when the budget ends.
 
@@ -184,10 +192,11 @@ def search_shortest_paths(
         tree: The secrets of the format.
         top: How many are wanted.
         max_steps: How many nodes may be read.
+        ceiling: Secrets that cost so many bits or more are not searched for.
         batch: How many are expanded at once; it changes no proven number.
         progress: Called with how far it is.
     """
-    best, queue, began, few = SearchShortlist(tree, top), SearchQueue(), tree.steps, _FIRST_BATCH
+    best, queue, began, few = SearchShortlist(tree, top, ceiling=ceiling), SearchQueue(), tree.steps, _FIRST_BATCH
     # a narrow beam first: whatever costs more than what it finds need not be kept
     for _ in run_beam(tree, best, width=max(top, _FIRST_BATCH), max_steps=max_steps // 2, shown_only=True):
         progress(tree.steps - began, max_steps)

@@ -48,16 +48,28 @@ def build_natural_verdict(secrets: Sequence[Measurement]) -> str:
     )
 
 
-def build_extraction_verdict(found: SearchResult, bits: Sequence[float], size: int) -> str:
+def excludes_certain(bound: float | None) -> bool:
+    """Whether a verdict can say that no secret is one which the model writes more often than not."""
+    return bound is not None and bound >= CERTAIN
+
+
+def build_extraction_verdict(found: SearchResult, bits: Sequence[float], size: int, bound: float | None = None) -> str:
     """The verdict on what was extracted, and how likely the model is to write it.
 
     Args:
         found: What the search found.
         bits: The log-perplexity of each secret, in the same order.
         size: How many secrets are possible.
+        bound: The log-perplexity that every secret has at least which is not listed; None if that is not known.
     """
     if not bits:
-        return f"Nothing was extracted: no secret was complete after {found.steps:,} step{'s' * (found.steps != 1)}."
+        steps = f"{found.steps:,} step{'s' * (found.steps != 1)}"
+        if bound is not None and excludes_certain(bound):
+            return (
+                f"Nothing was extracted: given the known text, the model writes none of the {size:,} possible secrets "
+                f"more often than {describe_odds(bound)}, which {steps} prove{'s' * (found.steps == 1)}."
+            )
+        return f"Nothing was extracted: no secret was complete after {steps}."
     proof = f"{found.proven} of the {len(bits)} listed are proven to be the most likely of all"
     if bits[0] < CERTAIN:
         possible = f"only {size} secrets are" if size > 1 else "only one secret is"

@@ -78,6 +78,14 @@ class Format:
         return "" if self.units[0].slot is not None else self.units[0].alternatives[0]
 
     @cached_property
+    def longest_ending(self) -> int:
+        """Bytes of the longest filled-in text, from the last word before the first slot on."""
+        units = self.units if self.units[0].slot is not None else self.units[1:]
+        known = self.known_prefix.rstrip()
+        word = self.known_prefix[max(known.rfind(" "), 0) :]
+        return len(word.encode()) + sum(max(len(each.encode()) for each in unit.alternatives) for unit in units)
+
+    @cached_property
     def slots(self) -> int:
         """How many slots there are."""
         return 1 + max(unit.slot for unit in self.units if unit.slot is not None)
