@@ -18,6 +18,7 @@ from recollect.audits.registry import AUDITS, find_verb
 from recollect.audits.registry import VERBS as RENAMED
 from recollect.cli.app import VERBS
 from recollect.models.access import Access
+from recollect.report.presentations import find_presentation
 from recollect.session import Session
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET
 from recollect.signals.loss import Loss
@@ -195,3 +196,20 @@ def test_listing_what_there_is_loads_neither_torch_nor_transformers():
         "[r.describe(n) for r in (SIGNALS, AUDITS) for n in r.names]; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0  # noqa: S603 - our own code
+
+
+@pytest.mark.parametrize("audit", AUDITS.table)
+def test_verb_and_view_of_an_audit_are_those_that_its_class_declares(audit):
+    kind = AUDITS.load(audit)
+    assert find_verb(audit) is kind.verb
+    assert find_presentation(audit) is kind.presentation
+
+
+def test_the_verb_of_an_audit_is_found_without_what_it_computes_with():
+    script = (
+        "import sys\n"
+        "from recollect.audits.registry import AUDITS, find_verb\n"
+        "assert all(find_verb(name).roles for name in AUDITS.table)\n"
+        "assert not [name for name in sys.modules if name.endswith('.audit') and 'audits.' in name], sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603
