@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 READY, KILLED = "ready", "killed"
+BEGUN, ENDED = "+", "-"
 
 
 def list_finished(work: Path) -> list[Path]:
@@ -38,6 +39,15 @@ def is_alive(process: psutil.Process) -> bool:
         return False
 
 
+def find_alive(numbers: set[int]) -> list[psutil.Process]:
+    """Those of these processes that have not ended."""
+    found = []
+    for number in sorted(numbers):
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(number))
+    return list(filter(is_alive, found))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """Holds workers before an item: once so many are finished, until somebody is ready to kill; and before the last.
@@ -56,13 +66,20 @@ class Gate:
         """Let workers pass: `READY`, or `KILLED`."""
         (self.control / name).touch()
 
-    def pass_through(self, item: object) -> None:
-        """In a worker: note that an item is begun, and wait while the gate is closed."""
+    @contextmanager
+    def pass_through(self, item: Any) -> Iterator[None]:
+        """In a worker: wait while the gate is closed; while this lasts, the item is noted as being worked on."""
         key = item if isinstance(item, str) else item[0].id  # a block of records is known by its first
-        with (self.control / "begun").open("a", encoding="utf-8") as lines:
-            lines.write(f"{os.getpid()} {key}\n")
+        self._note(BEGUN, key)
         while self.control.exists() and self._is_closed():
             time.sleep(0.05)
+        yield
+        self._note(ENDED, key)
+
+    def _note(self, what: str, key: str) -> None:
+        """Write down that this process begins or ends something."""
+        with suppress(FileNotFoundError), (self.control / "log").open("a", encoding="utf-8") as lines:
+            lines.write(f"{what} {os.getpid()} {key}\n")
 
     def _is_closed(self) -> bool:
         """Whether workers have to wait now."""
@@ -72,24 +89,30 @@ class Gate:
         # the last item is begun when at most one other is not finished
         return finished >= self.total - 2 and not (self.control / KILLED).exists()
 
-    def _read_begun(self) -> list[tuple[int, str]]:
-        """The process and the item, for every time that an item was begun."""
-        path = self.control / "begun"
+    def _read_log(self) -> list[tuple[str, int, str]]:
+        """What was noted: whether it is a beginning or an end, the process and the item."""
+        path = self.control / "log"
         lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        return [(int(process), key) for process, _, key in (line.partition(" ") for line in lines)]
+        return [(what, int(process), key) for what, process, key in (line.split(" ", 2) for line in lines)]
 
     def list_workers(self) -> list[psutil.Process]:
         """The workers that have begun something and live."""
-        found = []
-        for number in {number for number, _ in self._read_begun()}:
-            with suppress(psutil.NoSuchProcess):
-                found.append(psutil.Process(number))
-        return sorted(filter(is_alive, found), key=lambda process: process.pid)
+        return find_alive({process for _, process, _ in self._read_log()})
 
     def count_begun_again(self) -> int:
         """How many times items were begun that had been begun before."""
-        keys = [key for _, key in self._read_begun()]
+        keys = [key for what, _, key in self._read_log() if what == BEGUN]
         return len(keys) - len(set(keys))
+
+    def find_shared(self) -> set[str]:
+        """Items that several living workers work on now."""
+        current = dict[int, str]()
+        for what, process, key in self._read_log():
+            current[process] = key if what == BEGUN else ""
+        if len(set(current.values()) - {""}) == sum(map(bool, current.values())):
+            return set()
+        keys = [current[process.pid] for process in find_alive({number for number, key in current.items() if key})]
+        return {key for key in keys if keys.count(key) > 1}
 
 
 @dataclass(frozen=True)
@@ -101,8 +124,8 @@ class GatedWork:
 
     def __call__(self, item: Any) -> Any:
         """Wait for the gate, then work."""
-        self.gate.pass_through(item)
-        return self.work(item)
+        with self.gate.pass_through(item):
+            return self.work(item)
 
 
 class GatedBackend:

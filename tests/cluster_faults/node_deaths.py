@@ -56,21 +56,25 @@ class Trial:
 
 @dataclass
 class Watch:
-    """Looks which files are whole, and whether any of them is ever written again."""
+    """Looks which files are whole, whether any of them is ever written again, and whether two work on the same."""
 
-    work: Path
+    gate: Gate
     seen: dict[Path, int] = field(default_factory=dict)
     twice: set[Path] = field(default_factory=set)
+    shared: set[str] = field(default_factory=set)
     ended: threading.Event = field(default_factory=threading.Event)
 
     def look(self) -> None:
         """Note new files, and old ones that are others now."""
-        weights = self.work.glob("models/*/model.safetensors")
-        for path in [*list_finished(self.work), *weights]:
+        finished = list_finished(self.gate.work)
+        # weights are whole once there is a card: a training that is killed between the two writes them again
+        weights = [path.with_name("model.safetensors") for path in finished if path.name == "card.json"]
+        for path in [*finished, *weights]:
             with suppress(FileNotFoundError):
                 inode = path.stat().st_ino
                 if self.seen.setdefault(path, inode) != inode:
                     self.twice.add(path)
+        self.shared |= self.gate.find_shared()
 
     @contextmanager
     def running(self):
@@ -145,7 +149,8 @@ class Faults:
         (work := home / "work").mkdir()
         (control := home / "control").mkdir()
         wanted = rng.randint(1, 2 * total // 3) if job == "score" else rng.randint(0, 5 * total // 8)
-        gate, watch = Gate(work=work, control=control, wanted=wanted, total=total), Watch(work)
+        gate = Gate(work=work, control=control, wanted=wanted, total=total)
+        watch = Watch(gate)
         try:
             with watch.running():
                 scene = Scene(job=job, gate=gate, driver=self._start_driver(job, gate), rng=rng, faults=faults)
@@ -172,7 +177,9 @@ class Faults:
         if said.get("digest") != expected:
             faults.append(f"another result: {said}")
         if watch.twice:
-            faults.append(f"made twice: {len(watch.twice)}")
+            faults.append(f"made twice: {sorted(str(path.relative_to(gate.work)) for path in watch.twice)}")
+        if watch.shared:
+            faults.append(f"worked on by two at once: {sorted(watch.shared)}")
         if (again := gate.count_begun_again()) > WORKERS:
             faults.append(f"begun again: {again}, though {WORKERS} were being worked on at most")
         if left := [path.name for path in gate.work.glob(".*")]:
