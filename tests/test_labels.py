@@ -29,7 +29,7 @@ from recollect.corpora.canaries.formats import parse_format
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.digit_images import draw_digit_images
-from recollect.corpora.partitions import build_cohorts, draw_folds, draw_groups, draw_halves
+from recollect.corpora.partitions import build_cohorts, draw_balanced_groups, draw_folds, draw_groups, draw_halves
 from recollect.corpora.record import Record
 from recollect.corpora.user_assignment import assign_artificial_users
 from recollect.digests import digest
@@ -214,6 +214,9 @@ VALUES = {
     "artificial users": lambda: assign_artificial_users(NOTES, users=3, seed=0).digest,
     "planted": lambda: [plant(corpus, PLANTING)[0].digest for corpus in (NOTES, TEXTS)],
     "groups": lambda: digest(draw_groups(USERS, {"one": 4, "two": 0.5}, seed=0)),
+    "balanced groups": lambda: digest(
+        draw_balanced_groups({user: [float(i)] for i, user in enumerate(USERS)}, {"one": 4, "two": 4}, seed=0)
+    ),
     "halves": lambda: digest(draw_halves(USERS, 3, seed=0)),
     "folds": lambda: digest(draw_folds(USERS, 3, seed=0)),
     "address": lambda: compute_address(Null(question=QUESTION)),
@@ -245,6 +248,7 @@ PINNED = {
     "artificial users": "eae117a8cd02f1852e86a976517270ce",
     "planted": ["103087c28fd95d96ba91baa83972924e", "1c4c34bd4de6a0e38643864f0a6b477e"],
     "groups": "2b5390d9c6fb4e98a3e96c9e79247c4b",
+    "balanced groups": "6e00f86fc4d072af0d416f1501a1dff4",
     "halves": "53818a724514efe7c63da176871b304a",
     "folds": "d2759c3dbd17abca49a377714d9817d0",
     "address": "df147368c2bbd7e70a3297ea7d9cce52",
@@ -357,7 +361,7 @@ def test_audits_have_the_names_that_their_streams_always_had():
 
 HASHING = {"stream", "derive_seed", "digest", "digest_bytes", "frame", "_derive_seed"}
 """Functions whose arguments are hashed."""
-NAMING = {"draw_groups", "draw_halves", "draw_folds"}
+NAMING = {"draw_groups", "draw_balanced_groups", "draw_halves", "draw_folds"}
 """Functions whose `name` is hashed."""
 
 

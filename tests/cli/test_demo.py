@@ -7,6 +7,7 @@ import stat
 from dataclasses import replace
 from importlib.resources import files
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import yaml
@@ -16,9 +17,10 @@ from recollect.audits.registry import AUDITS
 from recollect.cli.app import app
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
+from recollect.corpora.corpus import Corpus
 from recollect.pipeline import demo as package
 from recollect.pipeline.demo.demonstration import TRUTHS, CheckedVerdict
-from recollect.pipeline.demo.world import DemoWorld
+from recollect.pipeline.demo.world import DemoWorld, describe_writing
 from recollect.pipeline.plans.plan_file import read_plan
 from recollect.results.result import Result
 
@@ -38,6 +40,18 @@ def test_the_truth_is_reported_of_every_audit_of_every_plan():
     planned = {name: set(yaml.safe_load(plan(name).read_text())["audits"]) for name in TRUTHS}
     assert planned == {name: set(truths) for name, truths in TRUTHS.items()}
     assert {"provenance", "exposure", "leakage", "membership", "removal"} == planned["unprotected"] <= set(AUDITS.names)
+
+
+def test_groups_of_people_write_alike_by_design(world):
+    for groups in (("members", "others", "controls", "elsewhere"), ("treated", "untreated", "other-patients")):
+        corpora = [world.read_corpus(f"{name}.jsonl") for name in groups]
+        described = describe_writing(Corpus.of([record for corpus in corpora for record in corpus]))
+        people = [np.array([described[user] for user in sorted({r.owner for r in corpus})]) for corpus in corpora]
+        everybody = np.concatenate(people)
+        off = [
+            (each.mean(axis=0) - everybody.mean(axis=0)) / everybody.std(axis=0) * len(each) ** 0.5 for each in people
+        ]
+        assert np.abs(off).max() < 1.6  # in standard errors; about 2.5 without a design
 
 
 def test_the_truth_is_what_the_data_say(world):

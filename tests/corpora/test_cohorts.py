@@ -14,6 +14,7 @@ from recollect.corpora import (
     Record,
     assign_artificial_users,
     build_cohorts,
+    draw_balanced_groups,
     draw_folds,
     draw_groups,
     draw_halves,
@@ -77,6 +78,34 @@ def test_every_unit_is_chosen_equally_often():
             counts[unit] += 1
     # Binomial(400, 1/4): five standard deviations on either side
     assert all(abs(count - 100) < 5 * np.sqrt(75) for count in counts.values())
+
+
+def test_balanced_groups_are_more_alike_than_random_ones_and_still_random():
+    rng, sizes = np.random.default_rng(0), {"members": 6, "controls": 10}
+    traits = {unit: rng.normal(size=3).tolist() for unit in UNITS}
+    values = np.array([traits[unit] for unit in UNITS])
+
+    def differ(drawn):
+        means = [np.mean([traits[unit] for unit in chosen], axis=0) for chosen in drawn.values()]
+        return float(np.abs((means[0] - means[1]) / values.std(axis=0)).max())
+
+    balanced = [draw_balanced_groups(traits, sizes, seed=seed, draws=200) for seed in range(60)]
+    assert all([*map(len, drawn.values())] == [6, 10] for drawn in balanced)
+    assert not any(set(drawn["members"]) & set(drawn["controls"]) for drawn in balanced)
+    random_ones = [differ(draw_groups(UNITS, sizes, seed=seed)) for seed in range(60)]
+    assert max(map(differ, balanced)) < np.median(random_ones)
+    counts = {unit: sum(unit in drawn["members"] for drawn in balanced) for unit in UNITS}
+    assert min(counts.values()) > 0  # who is unusual has to be drawn with somebody who makes up for it, but is drawn
+    assert len({drawn["members"] for drawn in balanced}) > 50
+
+
+def test_balanced_groups_follow_from_names_traits_and_seed_alone():
+    traits = {unit: [float(i), 1.0] for i, unit in enumerate(UNITS)}  # the second says nothing
+    turned = dict(reversed(traits.items()))
+    drawn = [draw_balanced_groups(each, {"a": 5, "b": 5}, seed=3, draws=20) for each in (traits, turned)]
+    assert drawn[0] == drawn[1] != draw_balanced_groups(traits, {"a": 5, "b": 5}, seed=4, draws=20)
+    with refused("too_few_units", NotEnoughData):
+        draw_balanced_groups(traits, {"a": 15, "b": 6}, seed=0)
 
 
 @pytest.mark.parametrize(("units", "models"), [(20, 10), (21, 4), (20, 3), (2, 2)])

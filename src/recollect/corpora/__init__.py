@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from recollect.corpora.members import Members as Members
     from recollect.corpora.members import read_members as read_members
     from recollect.corpora.partitions import build_cohorts as build_cohorts
+    from recollect.corpora.partitions import draw_balanced_groups as draw_balanced_groups
     from recollect.corpora.partitions import draw_folds as draw_folds
     from recollect.corpora.partitions import draw_groups as draw_groups
     from recollect.corpora.partitions import draw_halves as draw_halves
@@ -33,7 +34,14 @@ __getattr__, __all__ = export_lazily(
         "corpus": ["Corpus", "Summary"],
         "readers.corpus_reader": ["read_corpus"],
         "members": ["Members", "read_members"],
-        "partitions": ["build_cohorts", "draw_folds", "draw_groups", "draw_halves", "list_units"],
+        "partitions": [
+            "build_cohorts",
+            "draw_balanced_groups",
+            "draw_folds",
+            "draw_groups",
+            "draw_halves",
+            "list_units",
+        ],
         "record": ["Kind", "Record"],
         "segmentation": ["Split"],
         "user_assignment": ["assign_artificial_users"],

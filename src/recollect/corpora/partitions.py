@@ -1,13 +1,15 @@
 """Ways to divide users (or records) among models, by named random streams.
 
-All of them look at the sorted names alone, so the order of the records has no influence.
+None of them looks at the order of the records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.checks import check_at_least, check_one_of
@@ -77,6 +79,51 @@ def draw_groups(
         )
     bounds = zip(sizes, ends[:-1], ends[1:], strict=True)
     return {group: tuple(sorted(shuffled[start:end])) for group, start, end in bounds}
+
+
+def draw_balanced_groups(
+    traits: Mapping[str, Sequence[float]],
+    sizes: Mapping[str, int],
+    *,
+    seed: int,
+    name: str = labels.STREAM_GROUPS,
+    draws: int = 1000,
+) -> Assignment:
+    """Partition units into groups that are alike by design: of many random partitions the one with the best balance.
+
+    Morgan & Rubin 2012, "Rerandomization to improve covariate balance in experiments". A partition is the better
+    balanced, the smaller the largest distance is between the mean of a trait in a group and in all units, in standard
+    errors. Nothing else decides who comes into which group.
+
+    >>> traits = {"ann": [1.0], "bob": [1.1], "yan": [8.0], "zoe": [8.1]}
+    >>> drawn = draw_balanced_groups(traits, {"target": 2, "controls": 2}, seed=0)
+    >>> [sum(unit < "m" for unit in chosen) for chosen in drawn.values()]
+    [1, 1]
+
+    Args:
+        traits: What is divided, and numbers that describe each unit without any model.
+        sizes: How many units each group gets.
+        seed: The seed of the run.
+        name: The name of the random stream.
+        draws: How many partitions are drawn.
+    """
+    check_at_least(1, draws=draws, **sizes)
+    _require_units(traits, sum(sizes.values()), "These groups")
+    units = sorted(traits)
+    table = np.array([traits[unit] for unit in units], dtype=np.float64)
+    scatter = table.std(axis=0)
+    table = (table - table.mean(axis=0)) / np.where(scatter > 0, scatter, 1)
+    ends = np.cumsum(list(sizes.values()))
+    rng = stream(seed, name)
+
+    def measure_imbalance(order: NDArray[np.int64]) -> float:
+        """How far the worst trait of the worst group is off."""
+        groups = np.split(order, ends)[: len(sizes)]
+        return max(float(np.abs(table[group].mean(axis=0)).max()) * math.sqrt(len(group)) for group in groups)
+
+    best = min((rng.permutation(len(units)) for _ in range(draws)), key=measure_imbalance)
+    groups = zip(sizes, np.split(best, ends), strict=False)  # the last part is whoever is left over
+    return {group: tuple(sorted(units[i] for i in chosen)) for group, chosen in groups}
 
 
 def draw_halves(units: Collection[str], models: int, *, seed: int, name: str = labels.ROLE_SHADOW) -> Assignment:

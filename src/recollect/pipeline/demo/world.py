@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.workspace import Progress
@@ -15,7 +18,7 @@ from recollect.corpora import synthetic
 from recollect.corpora.canaries.insertion import CanarySettings, plant
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.corpus_writer import write_corpus
-from recollect.corpora.partitions import build_cohorts, draw_groups, list_units
+from recollect.corpora.partitions import build_cohorts, draw_balanced_groups, draw_groups
 from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.files import make_private_folder, write_atomically
 from recollect.recipes.recipe import Privacy, Recipe
@@ -111,6 +114,8 @@ def _report_demo_step(progress: Progress, what: str, moment: TrainingProgress) -
     progress(what, moment.step, moment.steps)
 
 
+DIRECTIONS = 6
+"""In so many directions of vocabulary and of style are groups of people alike."""
 WRONG_LABEL_SHARE = 0.2
 """The share of digits that are labelled at random, as by somebody in a hurry: what only memory can know."""
 
@@ -120,6 +125,9 @@ def write_people(
 ) -> dict[str, tuple[str, ...]]:
     """Write the synthetic people of the world into one file per group, and tell who is in which.
 
+    Of many random divisions that one is taken in which the groups write most alike, as one would design such an
+    experiment: audited people and controls are then comparable by design and not by luck.
+
     Args:
         folder: Gets a `GROUP.jsonl` for each group.
         sizes: How many people each group has.
@@ -127,10 +135,36 @@ def write_people(
         seed: The seed of all of it.
     """
     texts = synthetic.make_texts(people=sum(sizes.values()), per_person=each, seed=seed)
-    chosen = draw_groups(list_units(texts, "user"), sizes, seed=seed)
+    chosen = draw_balanced_groups(describe_writing(texts), sizes, seed=seed)
     for name, users in chosen.items():
         write_corpus(texts.select_users(users), folder / f"{name}.jsonl")
     return chosen
+
+
+def describe_writing(texts: Corpus) -> dict[str, list[float]]:
+    """Numbers that describe how each of the world's people writes: how much, in which words, and in which style."""
+    written = dict[str, str]()
+    for record in texts:
+        written[record.owner] = f"{written.get(record.owner, '')} {record.scored_text}"
+    words = [Counter(re.findall(r"\w+", text.lower())) for text in written.values()]
+    style = [Counter(re.sub(r"[a-z]+", "a", re.sub(r"[A-Z]+", "A", text)).split()) for text in written.values()]
+    users = Counter(word for own in words for word in own)
+    alone = [sum(count for word, count in own.items() if users[word] == 1) / own.total() for own in words]
+    amount = [len(text) for text in written.values()]
+    table = np.column_stack([amount, alone, _find_main_directions(words), _find_main_directions(style)])
+    return dict(zip(written, table.tolist(), strict=True))
+
+
+def _find_main_directions(terms: Sequence[Counter[str]]) -> NDArray[np.float64]:
+    """Where the world's people stand in the few directions in which they differ most in terms [people, directions]."""
+    columns = {term: i for i, term in enumerate(sorted(set().union(*terms)))}
+    counts = np.zeros((len(terms), len(columns)))
+    for row, own in zip(counts, terms, strict=True):
+        row[[columns[term] for term in own]] = 1 + np.log([*own.values()])
+    weighted = counts * (1 + np.log((1 + len(terms)) / (1 + (counts > 0).sum(axis=0))))
+    weighted /= np.linalg.norm(weighted, axis=1, keepdims=True)
+    left, sizes, _ = np.linalg.svd(weighted - weighted.mean(axis=0), full_matrices=False)
+    return np.asarray(left[:, :DIRECTIONS] * sizes[:DIRECTIONS])
 
 
 def write_digits(folder: Path, sizes: Mapping[str, int], *, seed: int = 0) -> None:
