@@ -77,6 +77,7 @@ def test_a_plan_names_it_by_its_key(seen):
     result = read_result(seen["folder"] / "planned")
     assert result["outcome"] == "found"
     assert result["settings"] == {"top_k": 2, "confidence": 0.95}
+    assert (result["severity"], result["next_step"]) == ("medium", "Hold the release; inform those responsible.")
     assert [limit["status"] for limit in result["limits"]] == ["kept"]
 
 
@@ -96,6 +97,8 @@ def test_the_report_has_its_section_with_figure_table_and_row_of_the_annex(seen)
     assert "Does the model predict what these people write?" in page
     assert "Histograms of share of tokens predicted" in page
     assert "People, those whose words are predicted most often first" in page
+    assert "1 of 1 question examined: evidence of memorisation." in page
+    assert page.count("<dt>What it means</dt>") == page.count("<dt>What to do next</dt>") == 1
     _, _, annex = page.rpartition("Likelihood of inference")
     row, _, _ = annex.partition("</tr>")
     assert "fluency" in row.lower()

@@ -13,7 +13,7 @@ from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import FIVE, choose_light, get_five_questions
 from recollect.report.report import build_report
 from recollect.results import Failed, Result, RunFolder, Skipped
-from recollect.results.advice import STEPS
+from recollect.results.advice import DEFAULT_ADVICE, STEPS
 from recollect.testing.refusals import refused
 
 
@@ -296,28 +296,47 @@ def test_support_of_an_audit_that_is_not_there_is_no_reason_to_vanish(folder, ex
 
 
 def test_the_headline_counts_questions_in_plain_words(folder, exposed):
-    start = "1 of 5 questions: evidence of memorisation. The others:"
-    assert build_report(folder).headline == f"{start} 4 not examined."
-    folder.write_result(plugin(exposed))  # a question of its own is none of the five
-    assert build_report(folder).headline == f"{start} 4 not examined."
+    found = "evidence of memorisation"
+    missing = "Not examined: {} of the 5 built-in questions."
+    assert build_report(folder).headline == f"1 of 1 question examined: {found}. {missing.format(4)}"
     folder.write_result(plugin(exposed, audit="leakage"))
     unknown = {"outcome": "inconclusive", "outcome_code": "no_power"}
     folder.write_result(plugin(exposed, audit="removal", **unknown))
-    assert build_report(folder).headline == f"{start} 1 no evidence, 1 inconclusive, 2 not examined."
-    folder.write_result(exposed().replace(outcome="not_found"))
-    expected = "0 of 5 questions: evidence of memorisation; 2 no evidence, 1 inconclusive, 2 not examined."
+    rest = "1 no evidence, 1 inconclusive"
+    expected = f"1 of 3 questions examined: {found}. The others: {rest}. {missing.format(2)}"
     assert build_report(folder).headline == expected
+    folder.write_result(exposed().replace(outcome="not_found"))
+    expected = f"0 of 3 questions examined: {found}; 2 no evidence, 1 inconclusive. {missing.format(2)}"
+    assert build_report(folder).headline == expected
+
+
+def test_the_headline_counts_what_plugins_found(folder, exposed):
+    folder.write_result(exposed().replace(outcome="not_found"))
+    folder.write_result(plugin(exposed, outcome="found"))  # a question of its own
+    start = "1 of 2 questions examined: evidence of memorisation. The others: 1 no evidence."
+    assert build_report(folder).headline == f"{start} Not examined: 4 of the 5 built-in questions."
+    broke = (Failed(audit="palmistry", code="broke", error="It broke."),)
+    folder.write_result(plugin(exposed, audit="palmistry", failed=broke))
+    end = "Not examined: 4 of the 5 built-in questions. Not done: 1 question of plug-ins."
+    assert build_report(folder).headline == f"{start} {end}"
+
+
+def test_a_plugin_that_declares_no_advice_has_the_default_in_the_report(folder, exposed):
+    folder.write_result(plugin(exposed, outcome="found"))
+    (answer,) = (each for each in build_report(folder).answers if each.result.audit == "fluency")
+    assert answer.meaning == DEFAULT_ADVICE["found"].meaning
+    assert answer.steps == ("hold-release", "notify")
 
 
 def test_a_question_whose_only_audit_was_not_done_was_not_examined(folder, exposed):
     broke = (Failed(audit="leakage", code="broke", error="It broke."),)
     folder.write_result(plugin(exposed, audit="leakage", failed=broke))
-    start = "1 of 5 questions: evidence of memorisation. The others:"
-    assert build_report(folder).headline == f"{start} 4 not examined."
+    expected = "1 of 1 question examined: evidence of memorisation. Not examined: 4 of the 5 built-in questions."
+    assert build_report(folder).headline == expected
     folder.write_result(
         plugin(exposed, audit="extraction", skipped=(Skipped(audit="extraction", code="too_few", reason="Cannot."),))
     )
-    assert build_report(folder).headline == f"{start} 4 not examined."
+    assert build_report(folder).headline == expected
 
 
 def test_every_outcome_of_our_audits_has_a_meaning_and_a_step():

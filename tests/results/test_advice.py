@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from recollect.results import Finding, Result, Skipped
-from recollect.results.advice import NOTHING_DECIDED, STEPS, Advice, add_advice, choose_advice
+from recollect.results.advice import DEFAULT_ADVICE, NOTHING_DECIDED, STEPS, Advice, add_advice, choose_advice
 
 DECLARED = {
     "found": Advice(meaning="Bad.", severity="medium", steps=("retrain", "notify"), raised_by=("named",)),
@@ -50,8 +50,11 @@ def test_the_outcome_decides(fields, expected):
     assert choose_advice(result(**fields), DECLARED) == expected
 
 
-def test_an_audit_without_advice_stays_as_it_is():
-    assert add_advice(result(), {}) == result()
+def test_an_audit_without_advice_gets_the_default_of_its_outcome():
+    found, gone = add_advice(result(), {}), add_advice(result(outcome="not_found"), {})
+    assert (found.severity, found.next_step) == ("medium", "Hold the release; inform those responsible.")
+    assert (gone.severity, gone.next_step) == ("none", "Repeat the audit when something changes.")
+    assert choose_advice(result(outcome="not_found"), {"found": DECLARED["found"]}) is DEFAULT_ADVICE["not_found"]
 
 
 def test_every_step_has_its_heading_in_the_docs_and_its_pages_exist():

@@ -33,7 +33,7 @@ class Answer:
     light: Light
     verdict: str
     meaning: str
-    """What it means for the people in the data, in plain words; empty where its audit does not say."""
+    """What it means for the people in the data, in plain words; empty where nothing was done."""
     steps: tuple[str, ...]
     """What to do about it, by name, the first thing first."""
     next_step: str

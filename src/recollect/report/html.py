@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from recollect.report.annex import CAVEATS, CHECKED, NOTHING, OPINION
-from recollect.report.questions import NOT_TESTED
+from recollect.report.questions import NOT_EXAMINED, NOT_TESTED
 from recollect.report.report import Report
 from recollect.report.template_cache import TemplateCache
 from recollect.report.words import fit
@@ -30,6 +30,7 @@ def render_html(report: Report) -> str:
         "opinion": OPINION,
         "checked": CHECKED,
         "not_asked": NOT_TESTED,
+        "not_examined": NOT_EXAMINED,
     }
     return render_guarded(build_environment().get_template("report.html"), report=report, **constants)
 

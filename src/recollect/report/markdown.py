@@ -6,7 +6,7 @@ import re
 
 from recollect.report.annex import CAVEATS
 from recollect.report.audit_answer import Answer
-from recollect.report.questions import NOT_TESTED, Light
+from recollect.report.questions import NOT_EXAMINED, NOT_TESTED, Light
 from recollect.report.report import Report
 from recollect.report.words import fit
 from recollect.results.advice import STEPS
@@ -56,10 +56,10 @@ def _render_markdown_heading(report: Report) -> str:
             for answer in each.answers
         ]
         if not each.answers:
-            rows.append([each.question, _render_markdown_light(NOT_TESTED), "–", ""])
+            rows.append([each.question, _render_markdown_light(NOT_TESTED), "–", NOT_EXAMINED])
     subject = [f"- {escape_text(name)}: {escape_text(value)}" for name, value in report.subject.items()]
     warnings = [f"> **Warning.** {escape_text(warning)}" for warning in report.warnings]
-    table = _render_markdown_table(["Question", "Answer", "Severity", "In one sentence"], rows)
+    table = _render_markdown_table(["Question", "Answer", "Severity", "In short"], rows)
     models = _render_markdown_table(
         ["Model", "Audits", "Audited data", "Digest"],
         [[each.name, ", ".join(each.audits), each.corpora, each.digest] for each in report.models],

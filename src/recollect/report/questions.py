@@ -44,6 +44,8 @@ SEVERITIES: Final = {
 """How grave an answer is."""
 NOT_DONE: Final = Light(colour="grey", words="Not done")
 NOT_TESTED: Final = Light(colour="grey", words="Not tested")
+NOT_EXAMINED: Final = "This run did not examine it."
+"""What a report says of a question without an answer."""
 
 
 def choose_light(result: Result, presentation: Presentation = GENERIC) -> Light:

@@ -18,12 +18,8 @@ from recollect.results.result import LimitCheck, Result
 from recollect.results.run_folder import RunFolder
 from recollect.results.summary_rows import group_withheld
 
-HEADLINE_WORDS: Final = {
-    "red": "evidence of memorisation",
-    "green": "no evidence",
-    "amber": "inconclusive",
-    "grey": "not examined",
-}
+FOUND: Final = "evidence of memorisation"
+HEADLINE_WORDS: Final = {"red": FOUND, "green": "no evidence", "amber": "inconclusive", "grey": "not examined"}
 """What a headline says of the questions with each light, the gravest first."""
 
 
@@ -33,6 +29,11 @@ class QuestionAnswers:
 
     question: str
     answers: tuple[Answer, ...]
+
+    @property
+    def colour(self) -> str:
+        """The light of the gravest answer; grey if there is none."""
+        return min((answer.light.colour for answer in self.answers), key=[*HEADLINE_WORDS].index, default="grey")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,22 +57,18 @@ class Report:
 
     @property
     def headline(self) -> str:
-        """In how many of the five questions evidence was found, and what became of the others.
+        """In how many of the questions that were examined evidence was found, and what became of the others.
 
-        The gravest answer to a question counts.
+        Questions of plug-ins count like ours; the gravest answer to a question counts.
         """
-        order = list(HEADLINE_WORDS)
-        gravest = [
-            min((order.index(answer.light.colour) for answer in each.answers), default=order.index("grey"))
-            for each in self.questions[: len(FIVE)]
-        ]
-        counted = {words: gravest.count(index) for index, words in enumerate(HEADLINE_WORDS.values())}
-        first, *others = HEADLINE_WORDS.values()
-        rest = ", ".join(f"{counted[words]} {words}" for words in others if counted[words])
-        start = f"{counted[first]} of {len(FIVE)} questions: {first}"
-        return (
-            f"{start}. The others: {rest}." if rest and counted[first] else f"{start}; {rest}." if rest else f"{start}."
-        )
+        lights = [each.colour for each in self.questions]
+        examined = [colour for colour in lights if colour != "grey"]
+        sentences = [_describe_examined(examined) if examined else "No question was examined."]
+        if missing := lights[: len(FIVE)].count("grey"):
+            sentences.append(f"Not examined: {missing} of the {len(FIVE)} built-in questions.")
+        if undone := lights[len(FIVE) :].count("grey"):
+            sentences.append(f"Not done: {undone} question{'s' * (undone > 1)} of plug-ins.")
+        return " ".join(sentences)
 
     @property
     def severity(self) -> str:
@@ -119,6 +116,21 @@ def build_report(
         untested=_list_untested(questions, results),
         annex=tuple(build_annex(in_order)),
     )
+
+
+def _describe_examined(colours: list[str]) -> str:
+    """The sentence of a headline on the questions that were examined, by their lights.
+
+    >>> _describe_examined(["red", "green", "red"])
+    '2 of 3 questions examined: evidence of memorisation. The others: 1 no evidence.'
+    >>> _describe_examined(["green"])
+    '0 of 1 question examined: evidence of memorisation; 1 no evidence.'
+    """
+    found, total = colours.count("red"), len(colours)
+    counted = {words: colours.count(colour) for colour, words in HEADLINE_WORDS.items() if colour != "red"}
+    rest = ", ".join(f"{count} {words}" for words, count in counted.items() if count)
+    link = ". The others: " if found else "; "
+    return f"{found} of {total} question{'s' * (total > 1)} examined: {FOUND}{f'{link}{rest}' if rest else ''}."
 
 
 def _group_by_question(answers: Mapping[str, Answer]) -> tuple[QuestionAnswers, ...]:

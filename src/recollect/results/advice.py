@@ -110,15 +110,28 @@ NOTHING_DECIDED: Final = Advice(
     steps=("improve-data",),
 )
 """The advice on every inconclusive outcome, unless an audit has its own."""
+DEFAULT_ADVICE: Final[Mapping[Outcome, Advice]] = {
+    "found": Advice(
+        meaning="The audit found what its question asks for. It does not declare what that means for the people in the "
+        "data: treat it as a disclosure until those who know the audit have judged it.",
+        severity="medium",
+        steps=("hold-release", "notify"),
+    ),
+    "not_found": Advice(
+        meaning="The audit did not find what its question asks for. That does not prove that there is nothing.",
+        severity="none",
+        steps=("repeat",),
+    ),
+    "inconclusive": NOTHING_DECIDED,
+}
+"""The advice on each outcome for which an audit, such as one of a plug-in, declares none of its own."""
 
 
 def choose_advice(result: Result, declared: Mapping[Outcome, Advice]) -> Advice | None:
-    """The advice on a result; None where its audit has none, or nothing was done."""
+    """The advice on a result: its audit's own, or `DEFAULT_ADVICE`; None where nothing was done."""
     if not result.findings and (result.failed or result.skipped):
         return None
-    if result.outcome == "inconclusive":
-        return declared.get("inconclusive", NOTHING_DECIDED)
-    return declared.get(result.outcome)
+    return declared.get(result.outcome, DEFAULT_ADVICE[result.outcome])
 
 
 def add_advice(result: Result, declared: Mapping[Outcome, Advice]) -> Result:

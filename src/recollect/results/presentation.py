@@ -48,7 +48,8 @@ class Presentation:
     outcome_words: Mapping[Outcome, str] = field(default_factory=dict)
     """Its own words for an outcome, where “found” would be no answer to its question."""
     advice: Mapping[Outcome, Advice] = field(default_factory=dict)
-    """What each outcome means, how grave it is, and what to do about it."""
+    """What each outcome means, how grave it is, and what to do about it; `advice.DEFAULT_ADVICE` for an outcome that is
+    not named here."""
 
 
 GENERIC = Presentation()
