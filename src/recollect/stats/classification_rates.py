@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from recollect.errors import NotEnoughData
 from recollect.stats.groups import Group, ValuesLike, count_groups, make_group, make_groups
 from recollect.stats.intervals import Estimate, estimate_proportion, weighted_sum
 from recollect.stats.requirements import require_count
@@ -44,7 +45,10 @@ def precision(members_flagged: ValuesLike, non_members_flagged: ValuesLike, *, c
     flagged = np.concatenate([a.values, b.values]) > 0
     require_count(len(a), 1, of="members", purpose="Precision", code="too_few_members")
     require_count(len(b), 1, of="non-members", purpose="Precision", code="too_few_non_members")
-    require_count(int(flagged.sum()), 1, of="flagged records", purpose="Precision", code="nothing_flagged")
+    if not flagged.any():
+        raise NotEnoughData(
+            "Precision is the share of members among what is flagged, and nothing is.", code="nothing_flagged", needed=1
+        )
     is_member = np.arange(len(flagged)) < len(a)
     users = np.concatenate([a.users, b.users])
     group = Group(is_member[flagged].astype(np.float64), users[flagged], a.population)

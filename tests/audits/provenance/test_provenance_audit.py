@@ -7,6 +7,7 @@ import pytest
 
 from recollect.audits.provenance.audit import ProvenanceAudit
 from recollect.audits.provenance.comparison import Scored, leave_out_hopeless
+from recollect.audits.provenance.needed_controls import ControlSupply
 from recollect.audits.provenance.queries import CALIBRATION, QUERIES
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.cohorts import Cohorts
@@ -18,6 +19,7 @@ from recollect.models.access import Access
 from recollect.models.limited import limited
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
+from recollect.stats.requirements import required_controls
 from recollect.stats.significance import binomial_p, superuniformity_p
 from recollect.streams import stream
 from recollect.testing.contracts import check_audit
@@ -148,6 +150,39 @@ def test_it_is_reported_when_there_are_too_many_people_for_the_calibration_users
     assert found.finding("auc").value == 1
     assert (found.outcome, found.outcome_code) == ("inconclusive", "no_power")
     assert "smallest_p" in found.note_codes
+
+
+def test_without_power_nothing_is_decided_about_anybody_and_no_share_of_decisions_is_told():
+    world = World(members=4, others=20, controls=80)
+    found = result(ProvenanceAudit(shadows=4), world, world.build_memoriser())
+    assert {row["decision"] for row in rows(found).values()} == {"not decided"}
+    decided = {"users_found", "accuracy", "recall", "false_positive_rate"}
+    assert {(each.finding, each.code) for each in found.withheld} == {(name, "no_power") for name in decided}
+    assert not decided & {each.name for each in found.findings}
+    assert found.finding("lowest_p_corrected").value > 0.05
+
+
+def test_without_power_the_verdict_says_what_is_expected_and_one_need_in_controls():
+    world = World(members=4, others=20, controls=80)
+    found = result(ProvenanceAudit(shadows=4), world, world.build_memoriser())
+    highest = sum(row["p_value"] < 1.5 / 21 for row in rows(found).values())
+    calibrating = required_controls(0.05 * highest / 24)
+    assert f"{highest} of 24 people are predicted better than all 20 calibration users" in found.verdict
+    assert "about 1 would be expected by chance" in found.verdict
+    assert found.power.needed.keys() == {"control_users"}
+    needed = found.power.needed["control_users"]
+    assert f"at least {needed:,} control users" in found.verdict
+    assert round(0.25 * needed) >= calibrating > round(0.25 * (needed - 1))
+
+
+def test_a_larger_share_is_a_way_out_where_controls_are_enough():
+    supply = ControlSupply(controls=164, calibrating=41, share=0.25)
+    assert supply.find_share(42, usable=41) == 0.3
+    assert supply.find_share(60, usable=30) == 0.5, "only those who have as much text can be compared with"
+    assert supply.find_share(140, usable=41) is None, "nobody would be left to train the shadows"
+    given = ControlSupply(controls=164, calibrating=100, share=0.25)
+    assert given.find_share(120, usable=100) is None
+    assert given.count_controls(120) == 184, "with given shadows, every further user calibrates"
 
 
 def test_with_too_few_controls_nothing_is_trained_or_scored():

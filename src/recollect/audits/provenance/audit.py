@@ -16,6 +16,7 @@ from recollect.audits.provenance.calibrated import CalibratedScorer
 from recollect.audits.provenance.comparison import ComparisonScorer, TestRule
 from recollect.audits.provenance.decisions import decide
 from recollect.audits.provenance.histogram import Features, Histogram
+from recollect.audits.provenance.needed_controls import ControlSupply
 from recollect.audits.provenance.queries import (
     CALIBRATION,
     CALIBRATION_PIECES,
@@ -183,6 +184,9 @@ class ProvenanceAudit:
             comparability=check_people(matching, sides, seed=evidence.seed, period=self.period),
             placebo=play_placebo(scorer, amounts, matching, rule, seed=evidence.seed),
             matching=matching,
+            supply=ControlSupply(
+                controls=len(reference.cohorts.units), calibrating=len(reference.calibration), share=self.calibration
+            ),
         )
         found = ScoredPeople(
             decisions=decisions,

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from recollect.audits.common.outcomes import NOT_COMPARABLE
+from recollect.audits.common.outcomes import NO_POWER, NOT_COMPARABLE
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.roc_table import build_roc_table
 from recollect.audits.provenance.comparison import TestRule
@@ -123,7 +123,8 @@ def _add_people_found(builder: ResultBuilder, audit: ProvenanceAudit, decisions:
         float(decisions.corrected[valid].min()),
         n={"users": int(valid.sum()), "calibration_users": int(decisions.compared_with.max())},
         method="conformal against calibration users, Benjamini–Hochberg",
-        reading="The smallest p-value of all people, corrected for their number.",
+        reading="The smallest p-value of all people, corrected for their number; people are found from "
+        f"{audit.alpha:g} down{', and it is above that' if decisions.corrected[valid].min() > audit.alpha else ''}.",
     )
 
 
@@ -188,9 +189,9 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
     if together > 1:
         builder.note(
             "smallest_p",
-            f"With {int(decisions.compared_with.max())} calibration users no p-value is below {smallest:.3g}: of "
-            f"{people} people, fewer than {together} cannot be found. More controls, or fewer people at once, lower "
-            "this number.",
+            f"With {int(decisions.compared_with.max())} calibration users no p-value is below {smallest:.3g}: after "
+            f"correction for {people} people, anybody is found only if at least {together} of them have so small a "
+            "p-value. More controls, a larger --calibration or fewer people at once lower this number.",
         )
 
 
@@ -233,8 +234,9 @@ def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, code: str |
     """The table of a provenance result: one row per person, without p-values where these would mislead."""
     decisions, people, extra = found.decisions, len(found.decisions.users), len(found.silent)
     withheld = code == NOT_COMPARABLE or code in SPOILT
-    decided = decisions.valid & ~np.array(withheld)
-    spoilt = decisions.valid & np.array(code in SPOILT)
+    undecided = code == NO_POWER or code in SPOILT
+    decided = decisions.valid & ~np.array(withheld or undecided)
+    spoilt = decisions.valid & np.array(undecided)
     cases = [decisions.words < audit.least, decisions.flagged & decided, decided, spoilt, decisions.tested]
     choices = ["too little text", "member", "no sign", "not decided", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -17,6 +17,7 @@ from recollect.audits.common.power import minimum_detectable_auc
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.provenance.comparison import ComparisonScorer, TestRule, compare_people
 from recollect.audits.provenance.decisions import Decisions, correct_for_people, decide_outcome
+from recollect.audits.provenance.needed_controls import ControlSupply, count_needed_calibration
 from recollect.audits.provenance.queries import find_owner
 from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.corpora.corpus import Corpus
@@ -25,7 +26,6 @@ from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo, Power
 from recollect.signals.scores import Scores
-from recollect.stats.requirements import required_controls
 
 PLACEBO_RUNS = 40
 """How many times calibration users play the audited people."""
@@ -38,6 +38,13 @@ SPOILT: Final = {
     PLACEBO_FAILED: "The same test also accuses calibration users in the place of the audited people.",
 }
 """Why nothing may be concluded from p-values although people are comparable, by code."""
+_UNDECIDED: Final = (
+    "With so few calibration users nobody could be named, so that how many are, and how often that is right, says "
+    "nothing. The verdict says how many controls would be enough."
+)
+"""Why decisions, and how good they are, mean nothing where the design had no power."""
+DECIDED = tuple(name for name in TESTED if name != "lowest_p_corrected")
+"""The findings that count decisions."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,6 +57,8 @@ class Safeguards:
     """Without the target; None where there is too little to compare."""
     placebo: Placebo | None
     matching: Matching
+    supply: ControlSupply
+    """How many controls there are, of which some calibrate."""
 
 
 def check_people(
@@ -119,11 +128,13 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
         outcome, code = "not_found", None
     builder.dropped |= found.duplicates.counts
     builder.placebo = found.placebo
-    builder.power, attainable = state_power(decisions, rule)
+    builder.power, attainable = state_power(decisions, found.supply, rule)
     attainable &= not undecided
-    if found.comparability is None or not decisions.tested.any():
-        return conclude(outcome, code=code, placebo=found.placebo, attainable=attainable)
     named = {finding.name for finding in builder.findings}
+    if found.comparability is None or not decisions.tested.any():
+        conclusion = conclude(outcome, code=code, placebo=found.placebo, attainable=attainable)
+        _withhold_spoilt(builder, conclusion, named)
+        return conclusion
     add_guard(builder, found.comparability, withheld=[name for name in TESTED if name in named])
     if decisions.matched.any():
         builder.note(
@@ -141,30 +152,48 @@ def add_safeguards(builder: ResultBuilder, decisions: Decisions, found: Safeguar
         explained=explained,
         attainable=attainable,
     )
+    _withhold_spoilt(builder, conclusion, named)
+    return conclusion
+
+
+def _withhold_spoilt(builder: ResultBuilder, conclusion: Conclusion, named: Set[str]) -> None:
+    """Safeguard of provenance: take back findings of an inconclusive run that count decisions nobody could make."""
     if conclusion.code in SPOILT:
         builder.withhold(
             *(name for name in TESTED if name in named), code=conclusion.code, reason=SPOILT[conclusion.code]
         )
-    return conclusion
+    if conclusion.code == NO_POWER:
+        builder.withhold(*(name for name in DECIDED if name in named), code=NO_POWER, reason=_UNDECIDED)
 
 
-def state_power(decisions: Decisions, rule: TestRule) -> tuple[Power, bool]:
-    """Safeguard of provenance, power: what it could have found, and whether any outcome could be significant."""
+def state_power(decisions: Decisions, supply: ControlSupply, rule: TestRule) -> tuple[Power, bool]:
+    """Safeguard of provenance, power: what it could have found, and whether any outcome could be significant.
+
+    What is needed is told in control users, whom a user can add, and not in calibration users, who are a share of them.
+    """
     people, smallest = int(decisions.valid.sum()), decisions.smallest[decisions.tested]
     least = float(smallest.min(initial=1.0))
-    factor = 2 if decisions.cut.any() else 1
     power = Power(
         smallest_p=least,
         minimum_detectable_effect=minimum_detectable_auc(
             1, int(decisions.compared_with.max(initial=0)), alpha=rule.alpha / max(1, people)
         ),
         effect_unit="AUC of one person against calibration users",
-        needed={
-            "calibration_users": required_controls(rule.alpha / factor),
-            "calibration_users_to_find_one_person": required_controls(rule.alpha / factor, tests=max(1, people)),
-        },
+        needed=_count_needed(decisions, supply, rule),
     )
     return power, least <= rule.alpha
+
+
+def _count_needed(decisions: Decisions, supply: ControlSupply, rule: TestRule) -> dict[str, int]:
+    """Safeguard of provenance, power: the control users that are missing; nothing where there are enough."""
+    highest = int(decisions.highest.sum())
+    have = int(decisions.compared_with.max(initial=0))
+    if decisions.tested.any() and highest and not decisions.flagged.any():
+        together = count_needed_calibration(decisions, alpha=rule.alpha, together=highest)
+        return {"control_users": supply.count_controls(together)}
+    alone = count_needed_calibration(decisions, alpha=rule.alpha)
+    name = "control_users_to_find_one_person" if decisions.valid.sum() > 1 else "control_users"
+    return {name: supply.count_controls(alone)} if have < alone else {}
 
 
 def _collect_guarded_scores(decisions: Decisions, matching: Matching) -> tuple[Scores, Scores]:

@@ -7,6 +7,7 @@ import numpy as np
 from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion
 from recollect.audits.provenance.comparison import TestRule
 from recollect.audits.provenance.decisions import Decisions
+from recollect.audits.provenance.needed_controls import count_expected_highest, count_needed_calibration
 from recollect.audits.provenance.safeguards import SPOILT, Safeguards
 from recollect.stats.requirements import required_controls
 
@@ -31,7 +32,7 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
     if outcome == "inconclusive":
         copied = len(safeguards.duplicates.audited) if conclusion.code == "too_little_text" else 0
         return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
-            f"{_UNKNOWN}: {_explain_inconclusive_provenance(decisions, str(conclusion.code), rule)}"
+            f"{_UNKNOWN}: {_explain_inconclusive_provenance(decisions, conclusion, safeguards, rule)}"
             + f" Audited texts that were left out because somebody else wrote nearly the same: {copied}." * bool(copied)
         )
     compared = safeguards.comparability is None or safeguards.comparability.periods_compared
@@ -92,9 +93,11 @@ def _explain_failed_safeguards(code: str, safeguards: Safeguards) -> str:
     return ""
 
 
-def _explain_inconclusive_provenance(decisions: Decisions, code: str, rule: TestRule) -> str:
+def _explain_inconclusive_provenance(
+    decisions: Decisions, conclusion: Conclusion, safeguards: Safeguards, rule: TestRule
+) -> str:
     """Why the verdict on people is inconclusive, and what would be needed."""
-    alpha, least = rule.alpha, rule.least
+    alpha, least, code = rule.alpha, rule.least, conclusion.code
     calibrating = int(decisions.compared_with.max(initial=0))
     if code == "too_little_text":
         return (
@@ -117,18 +120,30 @@ def _explain_inconclusive_provenance(decisions: Decisions, code: str, rule: Test
             f"{who} unlike all of the {calibrating} calibration users ({', '.join(reasons)}), so their scores cannot "
             f"be compared. Give controls who write as {like}."
         )
+    return _explain_missing_power(decisions, safeguards, alpha)
+
+
+def _explain_missing_power(decisions: Decisions, safeguards: Safeguards, alpha: float) -> str:
+    """In the verdict on people: what was seen although nobody can be named, and how many controls would let them be."""
     many, highest = int(decisions.valid.sum()), int(decisions.highest.sum())
-    needed = required_controls(alpha * max(1, highest) / (many * (2 if decisions.cut.any() else 1)))
+    needed = count_needed_calibration(decisions, alpha=alpha, together=max(1, highest))
+    fewest = int(decisions.compared_with[decisions.highest].min(initial=int(decisions.compared_with.max(initial=0))))
+    share = safeguards.supply.find_share(needed, usable=fewest)
+    enough = f"at least {safeguards.supply.count_controls(needed):,} control users with as much text" + (
+        "" if share is None else f", or --calibration {share:g} (calibration={share:g}) with those that there are,"
+    )
     if not highest:
         return (
-            f"with {calibrating} calibration users who have as much text, no p-value can be {alpha:g} or less. At "
-            f"least {needed} would be needed."
+            f"with {fewest} calibration users who have as much text, no p-value can be {alpha:g} or less; {enough} "
+            "would be enough."
         )
-    fewest = int(decisions.compared_with[decisions.highest].min())
+    expected = count_expected_highest(decisions)
+    usual = f"{expected:.0f}" if expected >= 1 else f"{expected:.1g}"
     return (
-        f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all calibration "
-        f"users with as much text ({fewest} at the fewest), but among so many people that may be a coincidence. At "
-        f"least {needed} calibration users with as much text would be needed."
+        f"{highest} of {_name_people(many)} {'is' if highest == 1 else 'are'} predicted better than all {fewest} "
+        f"calibration users with as much text; about {usual} would be expected by chance. With so few calibration "
+        f"users nobody can be named at a false discovery rate of {alpha:.0%}: {enough} would be enough for so many "
+        "people."
     )
 
 

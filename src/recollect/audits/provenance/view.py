@@ -26,6 +26,11 @@ ADVICE: Final[Mapping[Outcome, Advice]] = {
         severity="none",
         steps=("repeat",),
     ),
+    "inconclusive": Advice(
+        meaning="The data did not allow a decision about anybody. The verdict says what was seen, why nothing may be "
+        "concluded from it, and what would be needed.",
+        steps=("improve-data",),
+    ),
 }
 
 VERB: Final = Verb(
