@@ -70,13 +70,15 @@ def display_rows(result: Result, naming: Naming, *, most: int) -> int:
     """
     from recollect.report.presentations import find_presentation
     from recollect.report.tables import build_table, narrow_view
+    from recollect.report.withholding import withhold_columns
 
     declared = find_presentation(result.audit)
     if declared.listed not in result.tables_in_memory:
         return 0
     whole, path = result.tables_in_memory[declared.listed], result.tables[declared.listed]
-    view = narrow_view(declared.listed, whole, declared.tables.get(declared.listed))
-    table = build_table(declared.listed, whole, view, path=path, show_text=True, naming=naming)
+    seen = withhold_columns(result, whole, declared.tables.get(declared.listed))
+    view = narrow_view(declared.listed, seen.table, seen.view)
+    table = build_table(declared.listed, seen.table, view, path=path, show_text=True, naming=naming)
     rows = [[cell.words for cell in row] for row in table.rows[: max(0, min(view.terminal_rows, most - 2))]]
     if not rows:
         return 0

@@ -15,9 +15,10 @@ from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import SEVERITIES, Light, choose_light
 from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
 from recollect.report.tables import Table, build_table
+from recollect.report.withholding import withhold_columns, withhold_figure
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.advice import choose_advice, summarise_steps
-from recollect.results.presentation import GENERIC, Presentation
+from recollect.results.presentation import GENERIC, Presentation, TableView
 from recollect.results.result import Finding, Result
 from recollect.results.run_folder import RunFolder
 from recollect.results.summary_rows import Row, build_summary_rows, title_name
@@ -111,15 +112,28 @@ def build_answer(
         rows=tuple(map(_add_next_step, build_summary_rows(result), result.findings)),
         figures=tuple(figures),
         tables=tuple(
-            build_table(
-                name, tables[name], presentation.tables.get(name), path=path, show_text=as_it_stands, naming=naming
-            )
-            for name, path in result.tables.items()
+            build_result_table(result, name, tables[name], presentation.tables.get(name), as_it_stands, naming)
+            for name in result.tables
             if name in tables and name not in presentation.drawn
         ),
         remarks=build_remarks(result, (*unloaded, *unread, *undrawn), naming),
         listings=build_listings(result),
     )
+
+
+def build_result_table(
+    result: Result,
+    name: str,
+    table: pa.Table,
+    view: TableView | None,
+    show_text: bool,
+    naming: Naming,
+) -> Table:
+    """A table of an answer as it is shown, without what the result withholds."""
+    seen = withhold_columns(result, table, view)
+    path = result.tables[name]
+    shown = build_table(name, seen.table, seen.view, path=path, show_text=show_text, naming=naming)
+    return replace(shown, withheld=seen.note)
 
 
 def _add_next_step(row: Row, finding: Finding) -> Row:
@@ -149,7 +163,7 @@ def _draw_answer_figures(
         draw = load_function(presentation.figures)
     except PlanError as error:
         return [], [error.found]
-    return list(draw(result, tables)), []
+    return [withhold_figure(result, figure) for figure in draw(result, tables)], []
 
 
 def _read_answer_tables(folder: RunFolder, result: Result) -> tuple[dict[str, pa.Table], list[str]]:

@@ -103,10 +103,14 @@ def _render_markdown_answer(answer: Answer) -> str:
     if answer.rows:
         rows = [[row.title, row.both, row.n, row.reading] for row in answer.rows]
         sections.append(_render_markdown_table(["Number", "Value (interval)", "Counted", "How to read it"], rows))
+    for figure in answer.figures:
+        if figure.withheld:
+            sections.append(f"**{escape_text(figure.title)}**: withheld. {escape_text(figure.withheld)}")
     for table in answer.tables:
         shown = [[cell.words for cell in row] for row in table.rows[:MAX_ROWS]]
         of = f" (first {len(shown)} of {table.total:,})" if len(shown) < table.total else ""
         sections += [f"**{escape_text(table.caption)}**{of}", _render_markdown_table(list(table.headings), shown)]
+        sections += [escape_text(table.withheld)] * bool(table.withheld)
     return "\n\n".join(sections)
 
 

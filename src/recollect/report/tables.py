@@ -54,6 +54,8 @@ class Table:
     """Columns that are not shown."""
     path: str
     """Where all of it is in the run folder."""
+    withheld: str = ""
+    """Which columns are withheld, and why; empty if none is."""
 
 
 def build_table(

@@ -21,7 +21,11 @@ class TableView:
     terminal_rows: int = 3
     """How many rows a terminal shows; report and run folder have more."""
     first: str | None = None
-    """The column whose highest values come first; the order of the table, if None."""
+    """The column whose highest values come first; the order of the table, if None. A caption says so after a
+    comma."""
+    reveals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Findings that can be read from a column, by column: where a result withholds one of them, the column is not
+    shown. `report.withholding.REVEALING_COLUMNS` holds for columns that are not named here."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -63,6 +63,7 @@ def draw_roc(table: pa.Table) -> Figure | None:
         panels=(linear, logarithmic),
         legend=(("found", "this audit"), ("guide", "random guessing")),
         beside=True,
+        reveals=("auc",),
     )
 
 

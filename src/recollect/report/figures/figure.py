@@ -22,6 +22,10 @@ class Figure:
     legend: tuple[tuple[Kind, str], ...] = ()
     beside: bool = False
     """Whether the panels are side by side, not one above the other."""
+    reveals: tuple[str, ...] = ()
+    """Findings that can be read off it: where a result withholds one of them, a report does not draw it."""
+    withheld: str = ""
+    """Why it is not drawn; empty if it is."""
 
     @property
     def svgs(self) -> list[Markup]:

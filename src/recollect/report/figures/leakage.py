@@ -73,6 +73,7 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
         f"largest epsilon {format_number(float(values[0]))}.",
         panels=(panel,),
         legend=(("found", "flagged: only training explains it"), ("control", "not flagged")),
+        reveals=("flagged_users",),
     )
 
 
@@ -91,6 +92,7 @@ def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
         f"Beyond the null distribution: {beyond:,}.",
         panels=(panel,),
         legend=(("found", "sequences of the model"), ("null", "null distribution")),
+        reveals=("leakage_excess", "leakage_p", "leakage_epsilon_null", "leakage_epsilon_excess"),
     )
 
 

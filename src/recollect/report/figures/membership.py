@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -24,19 +25,24 @@ def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
     if candidates is None or not candidates.num_rows or "score" not in candidates.column_names:
         return []
     label, threshold = f"score by the signal {result.settings.get('signal')}", _read_threshold(tables.get("thresholds"))
+    if any(each.finding == "identified" for each in result.withheld):
+        threshold = None  # the controls set it, and they do not count
     score = read_column(candidates, "score")
     truth = candidates["trained"].to_pylist() if "trained" in candidates.column_names else []
     members, others = (np.array([each is wanted for each in truth], dtype=np.bool_) for wanted in (True, False))
     if members.any() and others.any():
         histogram = draw_histograms(score[members], score[others], label=label, threshold=threshold)
-        curve = draw_roc(tables["roc"]) if "roc" in tables else None
-        return [histogram] if curve is None else [histogram, curve]
+        drawn = [histogram, draw_roc(tables["roc"]) if "roc" in tables else None]
+        return [replace(figure, reveals=("auc", "membership_p")) for figure in drawn if figure is not None]
     controls = tables.get("controls")
     if controls is None or "p_value" not in candidates.column_names:
         return []
     names = "candidates", "controls"
     histogram = draw_histograms(score, read_column(controls, "score"), label=label, threshold=threshold, names=names)
-    return [histogram, _draw_p_values(read_column(candidates, "p_value"))]
+    return [
+        replace(histogram, reveals=("auc_against_controls", "training_p", "identified")),
+        _draw_p_values(read_column(candidates, "p_value")),
+    ]
 
 
 def _read_threshold(thresholds: pa.Table | None) -> float | None:
@@ -67,4 +73,5 @@ def _draw_p_values(p: Floats) -> Figure:
         "the null hypothesis.",
         panels=(panel,),
         legend=(("found", "candidates"),),
+        reveals=("training_p", "any_member_p", "identified"),
     )

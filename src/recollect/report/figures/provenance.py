@@ -85,6 +85,7 @@ def _draw_among_controls(users: pa.Table, controls: Floats, threshold: float | N
         description=_describe_people_figure(groups, controls, threshold, left_out),
         panels=(histogram, strips),
         legend=(("null", "calibration users"), *((_DECISIONS[name], f"people: {name}") for name in groups)),
+        reveals=("users_found", "lowest_p_corrected"),
     )
 
 
@@ -134,6 +135,7 @@ def _draw_ranks(users: pa.Table, table: pa.Table) -> Figure:
         description=_describe_ranks_figure(who, names, own, null),
         panels=(panel,),
         legend=(("found", who), ("null", "calibration users")),
+        reveals=("users_found", "lowest_p_corrected"),
     )
 
 

@@ -18,6 +18,8 @@ from recollect.results.result import Result
 COLUMN = "member_probability"
 SIDES = ("audited", "controls", "members")
 LABEL = "probability of being a member"
+QUERY_SET = ("fraction_still_in", "p_still_there", "p_gone", "auc_against_controls")
+"""What the scores of the query set beside those of the controls reveal."""
 READING = (
     "Learned from calibration models, whose members are known. If the query set is gone, its records have the same "
     "mean as comparable records that were never in the training set."
@@ -43,13 +45,13 @@ def _draw_score_histograms(tables: Mapping[str, pa.Table]) -> list[Figure]:
         compared = np.array(tables["controls"]["compared"].to_pylist(), dtype=np.bool_)
         values["controls"] = values["controls"][compared]
     figures = []
-    for side, name, title in (
-        ("audited", "query set", "The query set among records never seen"),
-        ("members", "members of calibration models", "How members would be scored"),
+    for side, name, title, reveals in (
+        ("audited", "query set", "The query set among records never seen", QUERY_SET),
+        ("members", "members of calibration models", "How members would be scored", ()),
     ):
         if values[side].size and values["controls"].size:
             histogram = draw_histograms(values[side], values["controls"], label=LABEL, names=(name, "controls"))
-            figures.append(replace(histogram, title=title, reading=READING))
+            figures.append(replace(histogram, title=title, reading=READING, reveals=reveals))
     return figures
 
 
