@@ -7,8 +7,11 @@ import difflib
 import inspect
 import re
 import textwrap
+import typing
 from collections.abc import Iterable
+from dataclasses import MISSING, fields
 from functools import cache
+from typing import Any
 
 from recollect.errors import PlanError
 
@@ -85,6 +88,51 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"Did you mean {near[0]!r}? " if near else ""
+
+
+def read_setting(kind: type, name: str, value: Any, *, owner: str) -> Any:
+    """The value of a setting, checked against the type of its field: YAML and options have no tuples.
+
+    Args:
+        kind: A dataclass, whose fields are its settings.
+        name: The setting.
+        value: What was given for it.
+        owner: Whose setting it is, for the message: "signal 'loss'".
+
+    Raises:
+        PlanError: The value is not of that type; the message names it and says what the setting is.
+    """
+    from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError  # lists do without it
+
+    try:
+        hint = typing.get_type_hints(kind)[name]
+        adapter = TypeAdapter(hint, config=None if _has_own_config(hint) else ConfigDict(arbitrary_types_allowed=True))
+    except (NameError, PydanticUserError):
+        return value  # a type that is known to type checkers alone
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise PlanError(
+            f"{name} of the {owner} is {quote_value(value)}. {error.errors()[0]['msg']}.",
+            do=f"{_describe_setting(kind, name)}Change it, or leave it out for the default.",
+            code="invalid_setting",
+        ) from None
+
+
+def _has_own_config(hint: Any) -> bool:
+    """Whether the type of a checked setting states itself how it is validated."""
+    from pydantic import BaseModel
+
+    own = isinstance(hint, type) and (issubclass(hint, BaseModel) or hasattr(hint, "__dataclass_fields__"))
+    return own or typing.is_typeddict(hint)
+
+
+def _describe_setting(kind: type, name: str) -> str:
+    """For a setting that fails a check: what it is and its default, or nothing at all."""
+    doc = field_docs(kind).get(name, "")
+    default = next(each.default for each in fields(kind) if each.name == name)
+    shown = "" if default is MISSING or default is None else f"Its default is {default!r}. "
+    return f"{name}: {doc} {shown}" if doc else shown
 
 
 @cache

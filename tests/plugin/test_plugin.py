@@ -127,6 +127,24 @@ def test_none_of_it_needed_torch(seen):
     assert seen["torch"] is False
 
 
+def offer_lost_audit(folder: Path, name: str) -> None:
+    """Install the metadata of a package whose audit cannot be imported."""
+    about = folder / "lost-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[recollect.audits]\n{name} = no_such_package.audit:Lost\n")
+
+
+def test_a_broken_plugin_is_listed_as_broken_and_the_doctor_names_it(tmp_path):
+    offer_lost_audit(tmp_path, "lost")
+    listed, doctor = (run_python("-m", "recollect", verb, "--json", path=tmp_path) for verb in ("list", "doctor"))
+    message = "The audit 'lost' of a plug-in cannot be loaded: ModuleNotFoundError: No module named 'no_such_package'."
+    assert json.loads(listed.stdout)["audits"]["lost"] == f"BROKEN: {message}"
+    assert json.loads(doctor.stdout)["broken_plugins"] == {"audit lost": message}
+    shown = run_python("-m", "recollect", "doctor", path=tmp_path)
+    assert "plug-in: audit lost" in text_of(shown.stdout)
+
+
 @pytest.mark.parametrize(
     ("name", "words", "message"),
     [
@@ -135,10 +153,7 @@ def test_none_of_it_needed_torch(seen):
     ],
 )
 def test_a_plugin_that_cannot_be_used_is_named_in_one_message(tmp_path, name, words, message):
-    about = tmp_path / "lost-1.0.dist-info"
-    about.mkdir()
-    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: lost\nVersion: 1.0\n")
-    (about / "entry_points.txt").write_text(f"[recollect.audits]\n{name} = no_such_package.audit:Lost\n")
+    offer_lost_audit(tmp_path, name)
     done = run_python("-m", "recollect", *words, path=tmp_path)
     assert done.returncode == 2
     assert done.stderr.startswith("recollect: ")

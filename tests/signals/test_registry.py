@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -160,6 +160,64 @@ def test_a_plugin_that_cannot_be_loaded_is_an_error_when_it_is_requested(monkeyp
         with refused("plugin_broken"):
             known.load(name)
     assert known.load("ours")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Capped:
+    """A signal of a plug-in."""
+
+    cap: float = 2.0
+    """The largest score."""
+    order: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.cap < 0:
+            raise ValueError("cap is negative")
+
+
+class Plain:
+    """A class that is no dataclass."""
+
+
+def test_a_setting_of_another_type_is_refused_with_what_it_is_and_what_is_allowed(monkeypatch):
+    known = with_plugins(monkeypatch, capped=f"{__name__}:Capped")
+    for make in (lambda: known.make("capped", {"cap": "abc"}), lambda: make_signal("lowest-tokens", fraction="abc")):
+        with refused("invalid_setting") as refusal:
+            make()
+        assert "is 'abc'. Input should be a valid number" in refusal.error.found
+    assert refusal.error.found.startswith("fraction of the signal 'lowest-tokens' is")
+    assert refusal.error.do.startswith(
+        "fraction: The share of tokens that count; at least one does. Its default is 0.2."
+    )
+    made = known.make("capped", {"cap": "3", "order": ["b", "a"]})
+    assert made == Capped(cap=3.0, order=("b", "a"))
+
+
+def test_settings_that_the_class_of_a_plugin_refuses_in_its_own_way_are_a_plan_error(monkeypatch):
+    known = with_plugins(monkeypatch, capped=f"{__name__}:Capped")
+    with refused("invalid_setting") as refusal:
+        known.make("capped", {"cap": -1.0})
+    assert refusal.error.found == "The test 'capped' refuses its settings: cap is negative"
+
+
+def test_a_plugin_that_is_no_dataclass_or_lacks_something_is_refused_by_what_it_lacks(monkeypatch):
+    known = with_plugins(monkeypatch, plain=f"{__name__}:Plain", capped=f"{__name__}:Capped")
+    with refused("plugin_broken") as refusal:
+        known.make("plain", {"cap": 1})
+    assert "it is no dataclass" in refusal.error.found
+    assert "@dataclass(frozen=True, kw_only=True)" in refusal.error.do
+    with refused("plugin_broken") as refusal:
+        replace(known, required=("name", "score")).load("capped")
+    assert "it has no name, score" in refusal.error.found
+
+
+def test_whatever_the_code_of_a_plugin_raises_names_the_plugin(monkeypatch, tmp_path):
+    (tmp_path / "raises_at_once.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    known = with_plugins(monkeypatch, bad="raises_at_once:Thing", capped=f"{__name__}:Capped")
+    assert "'bad' of a plug-in cannot be loaded: ZeroDivisionError" in known.find_fault("bad")
+    assert known.find_fault("capped") == ""
+    assert known.plugins == ("bad", "capped")
 
 
 def test_a_plugin_cannot_take_a_name_of_ours(monkeypatch):

@@ -101,18 +101,39 @@ def test_a_signal_that_breaks_the_contract_is_refused_by_what_it_broke(change, c
 
 
 def test_a_signal_that_reads_more_than_it_says_is_refused():
-    with pytest.raises(BrokenContract, match="the access that it needs is enough, but"):
+    with pytest.raises(BrokenContract, match=r"the access that it needs is enough\. Found: "):
         check_signal(Toy(needs=RANKS))
 
 
 def test_a_signal_that_names_a_role_nobody_plays_is_refused():
-    with pytest.raises(BrokenContract, match="'oracle' is a role that models play"):
+    with pytest.raises(BrokenContract, match=r"models by their roles .* Found: 'oracle'"):
         check_signal(Toy(needs={**Loss.needs, "oracle": Access.LABEL}))
 
 
 def test_a_signal_without_a_source_is_refused():
     with pytest.raises(BrokenContract, match="a name, a paper and kinds"):
         check_signal(Toy(paper=""))
+
+
+def test_a_signal_or_an_audit_that_lacks_something_is_told_all_that_is_missing():
+    class Incomplete:
+        name = "incomplete"
+        kinds = ("causal",)
+
+    with pytest.raises(BrokenContract, match="Found: Incomplete without paper, needs, score"):
+        check_signal(Incomplete())
+    with pytest.raises(BrokenContract, match="Found: Incomplete without question, paper, needs, run"):
+        check_audit(Incomplete())
+    with pytest.raises(BrokenContract, match=r"an instance of the signal. Found: the class Toy, not Toy\(\)"):
+        check_signal(Toy)
+
+
+def test_a_broken_promise_is_not_reported_as_if_it_had_been_kept():
+    with pytest.raises(BrokenContract) as broken:
+        check_signal(Toy("reversed"))
+    assert str(broken.value) == (
+        "Not kept: toy: what was memorised scores higher (AUC of 0.9 or more). Found: AUC 0.00 with causal models."
+    )
 
 
 def test_a_signal_that_stumbles_over_silence_is_refused():
@@ -225,12 +246,12 @@ def test_an_audit_that_breaks_the_contract_is_refused_by_what_it_broke(change, c
 
 
 def test_an_audit_that_reads_more_than_it_says_is_refused():
-    with pytest.raises(BrokenContract, match="the access that it needs is enough, but"):
+    with pytest.raises(BrokenContract, match=r"the access that it needs is enough\. Found: "):
         check_audit(ToyAudit(access=RANKS))
 
 
 def test_an_audit_that_raises_on_too_little_data_is_refused():
-    with pytest.raises(BrokenContract, match="is skipped, not raised, but: NotEnoughData"):
+    with pytest.raises(BrokenContract, match=r"is skipped, not raised\. Found: NotEnoughData"):
         check_audit(ToyAudit(change="raises"))
 
 
@@ -243,8 +264,8 @@ def toy_verb(**roles: Role) -> Verb:
     ("verb", "complaint"),
     [
         (toy_verb(), "its verb has a role for all that has to be given"),
-        (toy_verb(audited=CANDIDATES, change=Role(kind="file", help="Also a setting.")), "unlike change"),
-        (toy_verb(audited=CANDIDATES, seed=Role(kind="file", help="Also of every run.")), "unlike seed"),
+        (toy_verb(audited=CANDIDATES, change=Role(kind="file", help="Also a setting.")), "of their own. Found: change"),
+        (toy_verb(audited=CANDIDATES, seed=Role(kind="file", help="Also of every run.")), "of their own. Found: seed"),
     ],
 )
 def test_an_audit_whose_verb_cannot_be_called_is_refused(monkeypatch, verb, complaint):
@@ -256,9 +277,9 @@ def test_an_audit_whose_verb_cannot_be_called_is_refused(monkeypatch, verb, comp
 @pytest.mark.parametrize(
     ("shown", "complaint"),
     [
-        (Presentation(annex=("palmistry",)), "unlike palmistry"),
-        (Presentation(figures="recollect.no_such_module:draw"), "its figures can be drawn, but"),
-        (Presentation(figures="recollect.testing.promises:iter_weaker"), "its figures can be drawn, but"),
+        (Presentation(annex=("palmistry",)), "Found: palmistry"),
+        (Presentation(figures="recollect.no_such_module:draw"), "its figures can be drawn. Found: "),
+        (Presentation(figures="recollect.testing.promises:iter_weaker"), "its figures can be drawn. Found: "),
     ],
 )
 def test_an_audit_that_cannot_be_shown_as_it_says_is_refused(monkeypatch, shown, complaint):

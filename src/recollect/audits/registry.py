@@ -29,6 +29,7 @@ AUDITS = Registry(
             *("audit", "plan", "read"),  # what a session offers besides
         }
     ),
+    required=("name", "question", "paper", "needs", "run"),
 )
 """Every audit, by the name that plans and results use."""
 VERBS = {"extract": "extraction"}

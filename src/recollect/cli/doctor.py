@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from recollect.cli import console
+from recollect.cli.components import find_broken_plugins
 from recollect.cli.exit_status import COULD_NOT
 from recollect.cli.shared_options import BackendName, Work
 from recollect.execution.cluster_nodes import MAX_CLOCK_SECONDS, NodeReport
@@ -25,7 +26,7 @@ def doctor(
     work: Work = Path(".recollect"),
     json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON on standard output.")] = False,
 ) -> None:
-    """Show versions, devices, threads and disk, and which extras are missing.
+    """Show versions, devices, threads and disk, which extras are missing, and which plug-ins are broken.
 
     With --backend, try the cluster: the package, the work folder, devices and clock of every node.
 
@@ -45,6 +46,7 @@ def doctor(
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "free_disk_gb": round(shutil.disk_usage(Path.cwd()).free / 1e9, 1),
         "missing_extras": {name: f"pip install 'recollect[{name}]'" for name in EXTRAS if not _is_importable(name)},
+        "broken_plugins": find_broken_plugins(),
     }
     if json:
         console.print_json(found)
@@ -102,7 +104,7 @@ def _build_doctor_machine_rows(found: dict[str, Any]) -> list[list[str]]:
         rows.append(
             [f"extra: {name}", f"missing, for {use}; add it with: {command}" if command else f"there, for {use}"]
         )
-    return rows
+    return rows + [[f"plug-in: {name}", f"BROKEN: {fault}"] for name, fault in found["broken_plugins"].items()]
 
 
 def _get_version(package: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cached_property
 from importlib import import_module
@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.checks import check_names, suggest_name
+from recollect.checks import check_names, read_setting, suggest_name
 from recollect.errors import PlanError
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Registry:
     """Further names that no plug-in can have, because users call something else by them."""
     own_hint: str = ""
     """How users make one of their own known, for messages about unknown names."""
+    required: tuple[str, ...] = ()
+    """The attributes that every class must have."""
     registered: dict[str, type] = field(default_factory=dict)
     """Those of this process, by `register`."""
 
@@ -54,23 +56,24 @@ class Registry:
         """All names, ours first."""
         return (*self.table, *sorted({*self._plugins, *self.registered}))
 
-    def register(self, kind: Any, required: Iterable[str]) -> None:
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The names of those that other packages offer."""
+        return tuple(sorted(self._plugins))
+
+    def register(self, kind: Any) -> None:
         """Make a class known under its `name` in this process; one of that name that was registered before is replaced.
 
         Args:
             kind: A dataclass, whose fields are its settings.
-            required: The attributes that it must have.
 
         Raises:
             PlanError: It is no dataclass, lacks something, or its name is taken.
         """
-        missing = [each for each in required if not hasattr(kind, each)]
-        if missing or not is_dataclass(kind) or not callable(kind):
-            lack = f"it has no {', '.join(missing)}" if missing else "it is no dataclass"
+        if lack := self._find_lack(kind):
             raise PlanError(
                 f"{getattr(kind, '__name__', repr(kind))} is no {self.noun}: {lack}.",
-                do=f"Follow the example in docs/how-to/add-a-{self.noun}.md: a class with @dataclass(frozen=True, "
-                f"kw_only=True) that has {', '.join(required)}.",
+                do=self._build_class_hint(),
                 code=f"invalid_{self.noun}",
             )
         name = str(getattr(kind, "name"))  # noqa: B009 - it has one
@@ -80,6 +83,25 @@ class Registry:
                 f"There is a {self.noun} {name!r} already.", do="Choose another name.", code="plugin_name_taken"
             )
         self.registered[name] = kind
+
+    def _find_lack(self, kind: Any) -> str:
+        """What keeps a class from being one of these; nothing, if it is one."""
+        if not isinstance(kind, type):
+            return "it is no class"
+        settings = {each.name for each in fields(kind)} if is_dataclass(kind) else set()
+        missing = [each for each in self.required if not hasattr(kind, each) and each not in settings]
+        if missing:
+            return f"it has no {', '.join(missing)}"
+        return "" if is_dataclass(kind) else "it is no dataclass"
+
+    def _build_class_hint(self) -> str:
+        """What a class has to be, for messages."""
+        has = f" that has {', '.join(self.required)}" if self.required else ""
+        article = "an" if self.noun == "audit" else "a"
+        return (
+            f"Follow the page *Add {article} {self.noun}* (docs/how-to/add-{article}-{self.noun}.md): a class with "
+            f"@dataclass(frozen=True, kw_only=True){has}."
+        )
 
     def locate(self, name: str) -> str:
         """Where the class of that name is: "module:class".
@@ -107,22 +129,37 @@ class Registry:
         if name in self.registered:
             return self.registered[name]
         module, _, attribute = self.locate(name).partition(":")
-        try:
+        if name in self.table:
             return getattr(import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
-            if name in self.table:
-                raise
-            raise PlanError(
-                f"The {self.noun} {name!r} of a plug-in cannot be loaded: {error}",
-                do=f"Repair or remove the package that offers {self.locate(name)}.",
-                code="plugin_broken",
-            ) from error
+        try:
+            kind = getattr(import_module(module), attribute)
+        except Exception as error:  # whatever the code of others raises
+            raise self._build_broken_error(name, f"cannot be loaded: {type(error).__name__}: {error}") from error
+        if lack := self._find_lack(kind):
+            raise self._build_broken_error(name, f"cannot be used: {lack}", self._build_class_hint())
+        return kind
+
+    def _build_broken_error(self, name: str, fault: str, hint: str = "") -> PlanError:
+        """What is wrong with a plug-in, and what to do."""
+        return PlanError(
+            f"The {self.noun} {name!r} of a plug-in {fault.rstrip('.')}.",
+            do=f"Repair or remove the package that offers {self.locate(name)}. {hint}".strip(),
+            code="plugin_broken",
+        )
+
+    def find_fault(self, name: str) -> str:
+        """Why a plug-in cannot be used, by importing it; nothing, if it can."""
+        try:
+            self.load(name)
+        except PlanError as error:
+            return error.found
+        return ""
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """An instance of the class of that name with these settings.
 
         Raises:
-            PlanError: There is no such class, or it has no such setting.
+            PlanError: There is no such class, it has no such setting, or a value is not of the setting's type.
         """
         kind = self.load(name)
         known = [setting.name for setting in fields(kind)]
@@ -142,7 +179,22 @@ class Registry:
                 do=f"Give {', '.join(missing)}.",
                 code="missing_setting",
             )
-        return kind(**settings)
+        return self._construct(name, kind, settings)
+
+    def _construct(self, name: str, kind: Any, settings: Mapping[str, Any]) -> Any:
+        """The instance; what the class of a plug-in raises about its settings refuses them."""
+        owner = f"{self.noun} {name!r}"
+        given = {setting: read_setting(kind, setting, value, owner=owner) for setting, value in settings.items()}
+        try:
+            return kind(**given)
+        except (TypeError, ValueError) as error:
+            if name in self.table:
+                raise
+            raise PlanError(
+                f"The {self.noun} {name!r} refuses its settings: {error}",
+                do="Change them, or leave them out for the defaults.",
+                code="invalid_setting",
+            ) from error
 
     def describe(self, name: str) -> str:
         """What the class of that name is, in one line, read from its file without importing it."""
@@ -179,6 +231,7 @@ SIGNALS = Registry(
         "rmia": "recollect.signals.rmia:Rmia",
         "ensemble": "recollect.signals.ensemble:Ensemble",
     },
+    required=("name", "paper", "kinds", "needs", "score"),
     own_hint="One of your own has to be installed as a plug-in, or registered in the same program "
     "(recollect.register_signal).",
 )
@@ -207,7 +260,7 @@ def register_signal(kind: type) -> type:
     Raises:
         PlanError: It is no signal, or there is another one of its name.
     """
-    SIGNALS.register(kind, ("name", "paper", "kinds", "needs", "score"))
+    SIGNALS.register(kind)
     return kind
 
 

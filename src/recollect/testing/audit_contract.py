@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from recollect.audits.audit import Audit
+from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import collect_evidence, refuse_impossible
 from recollect.audits.verb import Verb
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
@@ -23,7 +24,7 @@ from recollect.results.presentation import Presentation
 from recollect.results.result import Finding, Result
 from recollect.signals.evidence import AUDITED, TARGET, Evidence
 from recollect.streams import stream
-from recollect.testing.promises import BrokenContract, iter_weaker, promise, promise_success
+from recollect.testing.promises import iter_weaker, promise, promise_success, report_broken, require_attributes
 from recollect.testing.world import World
 
 
@@ -38,23 +39,30 @@ def check_audit(audit: Audit, world: World | None = None) -> None:
 
     Args:
         audit: The audit, with settings that fit a small world.
-        world: The world, where the plain one does not fit: `World(kind="masked")`, `World(others=0)`.
+        world: A `recollect.testing.world.World`, where the plain one does not fit: `World(kind="masked")`,
+            `World(others=0)`.
 
     Raises:
-        BrokenContract: It does not; the message says what was promised and what was found.
+        BrokenContract: It lacks something, or breaks a promise; the message says what was promised and what was found.
     """
     world = world or World()
+    require_attributes(audit, "audit", AUDITS.required)
     _check_round_0(audit)
     result = _run_checked_audit(audit, world, world.build_memoriser())
     _check_naming(audit, result)
     _check_verb(audit)
     _check_presentation(audit, result)
-    promise(result.outcome == "found", f"{audit.name}: a target that has memorised is found out: {result.verdict}")
+    promise(
+        result.outcome == "found",
+        f"{audit.name}: a target that has memorised is found out",
+        found=f"{result.outcome}, {result.verdict_text}",
+    )
     for target in (world.build_null(), world.build_uniform()):
         other_result = _run_checked_audit(audit, world, target)
         promise(
             other_result.outcome != "found",
-            f"{audit.name}: a {target.name} target is not accused: {other_result.verdict}",
+            f"{audit.name}: a {target.name} target is not accused",
+            found=f"{other_result.outcome}, {other_result.verdict_text}",
         )
     _check_workspace(audit, world, result)
     _check_audit_repeatable(audit, world, result)
@@ -95,12 +103,16 @@ def _check_verb(audit: Audit) -> None:
     if not isinstance(verb, Verb):
         return
     wanted = {TARGET, *audit.needs(Evidence()).given}
-    promise(wanted <= verb.roles.keys(), f"{audit.name}: its verb has a role for all that has to be given")
+    promise(
+        wanted <= verb.roles.keys(),
+        f"{audit.name}: its verb has a role for all that has to be given",
+        found=f"no role {', '.join(sorted(wanted - verb.roles.keys()))}",
+    )
     settings: Any = audit
     names = [each.name for each in fields(settings)]
     names += [role for role in verb.roles if role not in (TARGET, AUDITED)]
     twice = sorted({name for name in names if names.count(name) > 1} | SHARED_ARGUMENTS.intersection(names))
-    promise(not twice, f"{audit.name}: its roles and settings have names of their own, unlike {', '.join(twice)}")
+    promise(not twice, f"{audit.name}: its roles and settings have names of their own", found=", ".join(twice))
 
 
 def _check_presentation(audit: Audit, result: Result) -> None:
@@ -109,7 +121,12 @@ def _check_presentation(audit: Audit, result: Result) -> None:
     if not isinstance(shown, Presentation):
         return
     unknown = {*shown.annex} - {matter.id for matter in MATTERS}
-    promise(not unknown, f"{audit.name}: the annex has the questions that it names, unlike {', '.join(unknown)}")
+    known = ", ".join(matter.id for matter in MATTERS)
+    promise(
+        not unknown,
+        f"{audit.name}: the annex has the questions that it names ({known})",
+        found=", ".join(sorted(unknown)),
+    )
     if shown.figures:
         with promise_success(f"{audit.name}: its figures can be drawn"):
             drawn = load_function(shown.figures)(result, result.tables_in_memory)
@@ -124,7 +141,7 @@ def _check_audit_repeatable(audit: Audit, world: World, result: Result) -> None:
     # only what fails is run again, to say why
     order = _keeps_findings(audit, replace(world, backwards=backwards), result)
     promise(order, f"{audit.name}: the order of records does not move a finding")
-    raise BrokenContract(f"{audit.name}: the number of records scored at once does not move a finding")
+    raise report_broken(f"{audit.name}: the number of records scored at once does not move a finding")
 
 
 def _keeps_findings(audit: Audit, world: World, result: Result) -> bool:
@@ -155,7 +172,7 @@ def _check_audit_access(audit: Audit, world: World) -> None:
     given = world.build_given(world.build_memoriser())
     with promise_success(f"{audit.name}: the access that it needs is enough"):
         result = _run_on_evidence(audit, world, world.limit_access(given, needed))
-    promise(result.outcome == "found", f"{audit.name}: the access that it needs is enough: {result.verdict}")
+    promise(result.outcome == "found", f"{audit.name}: the access that it needs is enough", found=result.verdict_text)
     for role, access in needed.items():
         for less in iter_weaker(access) if given.models_of_role(role) else ():
             _expect_audit_refusal(audit, world.limit_access(given, {role: less}), f"the {role} shows only {less}")
@@ -167,7 +184,7 @@ def _expect_audit_refusal(audit: Audit, evidence: Evidence, why: str) -> None:
         refuse_impossible(audit, evidence)
     except AccessError:
         return
-    raise BrokenContract(f"{audit.name}: refuses with an AccessError when {why}")
+    raise report_broken(f"{audit.name}: it refuses with an AccessError when {why}", "no refusal")
 
 
 def _check_refusal(audit: Audit, world: World) -> None:
@@ -177,7 +194,9 @@ def _check_refusal(audit: Audit, world: World) -> None:
         result = _run_checked_audit(audit, few, few.build_null())
     reasons = [skipped.reason for skipped in result.skipped]
     promise(bool(reasons), f"{audit.name}: what one person's data cannot support is skipped, with a reason")
-    promise(result.outcome != "found", f"{audit.name}: nobody is accused on one person's data")
+    promise(
+        result.outcome != "found", f"{audit.name}: nobody is accused on one person's data", found=result.verdict_text
+    )
 
 
 def _are_alike(first_findings: Iterable[Finding], second_findings: Iterable[Finding]) -> bool:

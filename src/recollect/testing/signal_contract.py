@@ -13,10 +13,11 @@ from recollect.corpora.record import Record
 from recollect.errors import AccessError
 from recollect.models.model import Model
 from recollect.signals.evidence import AUDITED, CONTROLS, Evidence
+from recollect.signals.registry import SIGNALS
 from recollect.signals.scores import Scores
 from recollect.signals.signal import Signal, compute_scores, derive_corpora
 from recollect.stats.auc import auc
-from recollect.testing.promises import BrokenContract, iter_weaker, promise, promise_success
+from recollect.testing.promises import iter_weaker, promise, promise_success, report_broken, require_attributes
 from recollect.testing.world import World
 
 MIN_AUC = 0.9
@@ -33,8 +34,9 @@ def check_signal(signal: Signal) -> None:
     matters; every record keeps its own score and owner.
 
     Raises:
-        BrokenContract: It does not; the message says what was promised and what was found.
+        BrokenContract: It lacks something, or breaks a promise; the message says what was promised and what was found.
     """
+    require_attributes(signal, "signal", SIGNALS.required)
     promise(bool(signal.name and signal.paper and signal.kinds), "a signal has a name, a paper and kinds of models")
     for kind in signal.kinds:
         world = World(kind=kind)
@@ -79,12 +81,17 @@ def _check_owners(scores: Scores, world: World, signal: Signal) -> None:
 def _check_direction(signal: Signal, world: World, scores: Scores) -> None:
     """The contract of a signal: members score higher if, and only if, the target has seen them."""
     found = _compute_auc(scores, world)
-    promise(found >= MIN_AUC, f"{signal.name}: what was memorised scores higher (AUC {found:.2f}, {world.kind})")
+    promise(
+        found >= MIN_AUC,
+        f"{signal.name}: what was memorised scores higher (AUC of {MIN_AUC} or more)",
+        found=f"AUC {found:.2f} with {world.kind} models",
+    )
     for target in (world.build_null(), world.build_uniform()):
         deviation = abs(_compute_auc(_score_target(signal, world, target), world) - 0.5)
         promise(
             deviation <= MAX_NULL_DEVIATION,
-            f"{signal.name}: a {target.name} target gives AUC 0.5 (off by {deviation:.2f})",
+            f"{signal.name}: a {target.name} target gives AUC 0.5 (within {MAX_NULL_DEVIATION})",
+            found=f"a difference of {deviation:.2f}",
         )
 
 
@@ -96,7 +103,7 @@ def _check_signal_repeatable(signal: Signal, world: World, scores: Scores) -> No
     for changed in ({}, {"backwards": True}, {"block": 1}, {"block": 7}):
         same = _keeps_scores(signal, world, scores, changed)
         promise(same, f"{signal.name}: scores stay the same with {changed or 'nothing changed'}")
-    raise BrokenContract(f"{signal.name}: scores stay the same in another order and another block size")
+    raise report_broken(f"{signal.name}: scores stay the same in another order and another block size")
 
 
 def _keeps_scores(signal: Signal, world: World, scores: Scores, changed: Mapping[str, Any]) -> bool:
@@ -118,7 +125,8 @@ def _check_signal_access(signal: Signal, world: World, scores: Scores) -> None:
         f"{signal.name}: the access that it needs is enough for the same scores",
     )
     for role, needed in signal.needs.items():
-        promise(bool(evidence.models_of_role(role)), f"{signal.name}: {role!r} is a role that models play")
+        known = bool(evidence.models_of_role(role))
+        promise(known, f"{signal.name}: it needs models by their roles (target, reference, shadow)", found=repr(role))
         for less in iter_weaker(needed):
             _expect_signal_refusal(signal, world.limit_access(evidence, {role: less}), f"{role} shows only {less}")
 
@@ -129,7 +137,7 @@ def _expect_signal_refusal(signal: Signal, evidence: Evidence, why: str) -> None
         compute_scores(signal, evidence)
     except AccessError:
         return
-    raise BrokenContract(f"{signal.name}: refuses with an AccessError when the {why}")
+    raise report_broken(f"{signal.name}: it refuses with an AccessError when the {why}", "no refusal")
 
 
 def _check_silence(signal: Signal, world: World) -> None:
