@@ -229,7 +229,7 @@ class Laboratory(Bench):
         return members, others, population
 
 
-KEPT = ("roc", "exposed", "candidates", "thresholds")
+KEPT = ("roc", "susceptibility", "candidates", "thresholds")
 """The tables of a result that are kept."""
 
 

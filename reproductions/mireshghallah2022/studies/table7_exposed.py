@@ -38,7 +38,7 @@ def study(lab: Laboratory) -> Outcome:
 
 def columns(row: Row, rate: float) -> list[Figure]:
     """The table for records that are found out at one false positive rate."""
-    found = {each["features"]: each for each in row["tables"]["exposed"]}
+    found = {each["features"]: each for each in row["tables"]["susceptibility"]}
     members = [each for each in row["tables"]["candidates"] if each["trained"]]
     detected = sum(each[f"flagged_at_fpr_{rate:g}"] for each in members) / len(members)
     return [
