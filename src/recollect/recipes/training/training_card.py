@@ -14,6 +14,7 @@ import yaml
 from recollect.corpora.corpus import Corpus
 from recollect.files import write_text
 from recollect.models.loading.model_cards import README, write_card
+from recollect.recipes.description import describe_recipe
 from recollect.recipes.recipe import Recipe, Task
 from recollect.recipes.training.loop import Curve
 
@@ -52,7 +53,7 @@ class Card:
     def to_dict(self) -> dict[str, Any]:
         """What is in `card.json`."""
         return {
-            "recipe": self.recipe.model_dump(mode="json"),
+            "recipe": {**self.recipe.model_dump(mode="json"), "summary": describe_recipe(self.recipe)},
             "recipe_digest": self.recipe.digest,
             "task": self.recipe.task,
             "seed": self.seed,
@@ -71,7 +72,8 @@ class Card:
 
     def summarise_curve(self) -> dict[str, Any]:
         """The curve in a few numbers; under differential privacy without the training loss, which is exact."""
-        return summarise_curve(self.curve) | ({} if self.privacy is None else {"training_loss": None})
+        exact = () if self.privacy is None else ("training_loss",)
+        return {name: value for name, value in summarise_curve(self.curve).items() if name not in exact}
 
     def to_markdown(self) -> str:
         """What is in `README.md`."""
@@ -86,12 +88,11 @@ class Card:
         cohort = "" if self.cohort is None else f" (cohort {self.cohort['name']}, listed in `members.json`)"
         return (
             f"---\n{yaml.safe_dump(metadata, sort_keys=False)}---\n\n"
-            f"# {recipe.name}\n\n{recipe.summary}\n\n"
+            f"# {recipe.name}\n\n{describe_recipe(recipe)}.\n\n"
             "| | |\n|---|---|\n"
             f"| Trained on | {self.corpus['size']} records of {self.corpus['users']} users{cohort} |\n"
             f"| Epochs | {curve['epochs']} |\n"
-            f"| Training loss | {_format_loss(curve['training_loss'])} nats per token |\n"
-            f"| Validation loss | {_format_loss(curve['validation_loss'])} nats per token |\n"
+            f"{self._format_loss_rows(curve)}"
             f"| Differential privacy | {private} |\n"
             f"| Seed | {self.seed} |\n\n"
             "Load it with `recollect.load_model`, or with the Auto classes of `transformers` after "
@@ -99,23 +100,30 @@ class Card:
             "`card.json`, the learning curve in `curve.json`.\n"
         )
 
-
-def _format_loss(loss: float | None) -> str:
-    """A loss on a model card, for people."""
-    return "not stated," if loss is None else f"{loss:.4f}"
+    def _format_loss_rows(self, curve: Mapping[str, Any]) -> str:
+        """The losses that are known, as rows of the table."""
+        unit = "nats" if self.recipe.task == "classifier" else "nats per token"
+        names = {"training_loss": "Training loss", "validation_loss": "Validation loss"}
+        return "".join(f"| {title} | {curve[name]:.3f} {unit} |\n" for name, title in names.items() if name in curve)
 
 
 def summarise_curve(curve: Curve) -> dict[str, Any]:
-    """The learning curve on a model card: its last epoch and its best, in a few numbers."""
+    """The learning curve on a model card: its last epoch and its best, in a few numbers; without losses not known.
+
+    Losses have four decimals; `curve.json` has all.
+    """
     empty_row = {"epoch": 0, "steps": 0, "training_loss": None, "validation_loss": None}
     last = curve[-1] if curve else empty_row  # a snapshot may come before the end of the first epoch
     validation_losses = [row["validation_loss"] for row in curve if row["validation_loss"] is not None]
-    return {
-        "epochs": last["epoch"],
-        "steps": last["steps"],
+    losses = {
         "training_loss": last["training_loss"],
         "validation_loss": last["validation_loss"],
         "best_validation_loss": min(validation_losses, default=None),
+    }
+    return {
+        "epochs": last["epoch"],
+        "steps": last["steps"],
+        **{name: round(loss, 4) for name, loss in losses.items() if loss is not None},
         "seconds": round(sum(row["seconds"] for row in curve), 1),
     }
 
