@@ -85,6 +85,8 @@ class Behaviour:
     key: str | None = None
     """The key that is wanted."""
     name: str = "table"
+    owner: str = "script"
+    """Which program it says it is."""
 
 
 @dataclass
@@ -284,7 +286,9 @@ class _ScriptedHandler(BaseHTTPRequestHandler):
             return 401, {"error": {"message": f"Incorrect API key provided: {given.removeprefix('Bearer ')}."}}
         if self.path == "/v1/models":
             meta = {"n_vocab": len(model.pieces), "n_ctx": 512}
-            return 200, {"data": [{"id": behaviour.name, "created": time.time(), "owned_by": "script", "meta": meta}]}
+            return 200, {
+                "data": [{"id": behaviour.name, "created": time.time(), "owned_by": behaviour.owner, "meta": meta}]
+            }
         if self.path == "/tokenize" and body is not None:
             return self._tokenize(body)
         if self.path == "/v1/completions" and body is not None and behaviour.shows != "chat":

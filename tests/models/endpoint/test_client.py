@@ -16,7 +16,7 @@ import pytest
 from recollect.corpora.record import Record
 from recollect.models.endpoint.client import _parse_retry_after
 from recollect.models.endpoint.safety import clean_message, read_key
-from recollect.models.endpoint.settings import EndpointSettings
+from recollect.models.endpoint.settings import EndpointSettings, Pace
 from recollect.models.loading.loader import load_model
 from recollect.testing.refusals import refused
 from recollect.testing.scripted_server import Behaviour, ScriptedServer
@@ -51,6 +51,17 @@ def test_an_address_at_which_nobody_listens_is_refused_at_once(serve, load):
     with refused("server_not_reached"):
         load(server, pace={"first_wait": 30.0})
     assert time.monotonic() - began < 20
+
+
+def test_a_port_that_accepts_and_never_answers_the_handshake_is_refused_at_once(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"https://127.0.0.1:{silent.getsockname()[1]}/v1#table"
+        settings = EndpointSettings(work=tmp_path, pace=Pace(connect_timeout=0.5, first_wait=30.0))
+        began = time.monotonic()
+        with refused("server_not_reached") as refusal:
+            load_model(url, endpoint=settings)
+    assert time.monotonic() - began < 20
+    assert "https" in refusal.error.do
 
 
 def test_a_server_that_answered_before_is_waited_for_while_it_is_away(load):

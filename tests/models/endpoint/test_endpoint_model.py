@@ -158,3 +158,23 @@ def test_other_settings_have_another_address(serve, load):
     assert one.digest != other.digest
     assert other.access.k == 5
     assert one.question == Question()
+
+
+def test_a_server_whose_cache_rounds_otherwise_is_not_taken_for_another_model(serve, load):
+    server = serve(shows="forced", owner="llamacpp")
+    real, rounding = server.complete, [0.0]
+
+    def complete(body, number):
+        answer = real(body, number)
+        if "logit_bias" in body and body.get("cache_prompt", True):
+            answer["choices"][0]["logprobs"]["content"][0]["logprob"] -= rounding[0]
+        return answer
+
+    server.complete = complete
+    model = load(server)
+    assert (model.endpoint.generation, model.spent.requests) == (0, server.received)
+    assert server.received <= 60
+    rounding[0] = 0.09
+    assert load(server).endpoint.generation == 0
+    server.model = type(server.model)(seed=5)
+    assert load(server).endpoint.generation == 1

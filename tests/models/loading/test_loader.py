@@ -208,6 +208,10 @@ def test_pickled_weights_are_read_as_tensors_and_give_the_same_model(folders, be
         ("http://example.org/v1#gpt", "http_to_another_machine"),
         ("https://user:secret@example.org/v1#gpt", "secret_in_address"),
         ("https://example.org/v1?key=secret#gpt", "secret_in_address"),
+        ("http://127.0.0.1:99999/v1#gpt", "address_not_valid"),
+        ("http://127.0.0.1:port/v1#gpt", "address_not_valid"),
+        ("http://[::1/v1#gpt", "address_not_valid"),
+        ("https://:8000/v1#gpt", "address_not_valid"),
     ],
 )
 def test_an_unsafe_address_is_refused_before_anything_is_sent_and_no_secret_is_repeated(ref, code):

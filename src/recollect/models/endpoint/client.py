@@ -133,10 +133,10 @@ class Client:
         """The event loop that serves this server, in a thread of its own."""
         if self._connected is None:
             portal = self._stack.enter_context(start_blocking_portal())
-            most = self._settings.connections
+            most, pace = self._settings.connections, self._settings.pace
             client = httpx2.AsyncClient(
                 headers=self._headers | self._authorization,
-                timeout=self._settings.pace.timeout,
+                timeout=httpx2.Timeout(pace.timeout, connect=min(pace.timeout, pace.connect_timeout)),
                 limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
                 follow_redirects=False,
             )
@@ -207,10 +207,10 @@ class Client:
         except httpx2.TransportError as error:
             if (reason := _find_certificate_fault(error)) is not None:
                 raise self._build_certificate_refusal(reason) from error
-            message = self._clean(str(error))
-            if isinstance(error, httpx2.ConnectError) and not self._reached:
+            message = self._clean(str(error)) or type(error).__name__
+            if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout) and not self._reached:
                 raise self._build_unreachable(message) from error
-            reason = f"{type(error).__name__} ({message})" if message else type(error).__name__
+            reason = type(error).__name__ if message == type(error).__name__ else f"{type(error).__name__} ({message})"
             return _Failure(reason, overload=isinstance(error, httpx2.TimeoutException))
         finally:
             self._ledger.settle(ticket, charge)
@@ -248,7 +248,7 @@ class Client:
         """Why nothing was sent: a server that never answered is more likely to be a wrong address than to be busy."""
         error = ModelError(
             f"No server can be reached at {self._url}: {reason.rstrip('.')}.",
-            do="Check host and port, and that the server runs.",
+            do="Check host and port, whether it is http or https, and that the server runs.",
             code="server_not_reached",
         )
         error.final = True

@@ -143,7 +143,7 @@ def find_difference(probe: Probe, prober: Prober, *, facts: bool = False) -> str
     found = 0.0
     for _ in range(2):  # noise may be larger once; another model is different each time
         try:
-            found = compare(probe.fingerprint, prober.read_fingerprint(probe.method, probe.tokens))
+            found = compare(probe.fingerprint, prober.read_fingerprint(probe.facts, probe.method, probe.tokens))
         except ValueError:
             return "its tokenizer is another one."
         if found <= probe.noise_floor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from recollect.errors import ModelError
 
@@ -21,12 +21,12 @@ _SHOWN = 300
 
 
 def refuse_unsafe_address(url: str, *, allow_http: bool) -> None:
-    """For safety: refuse an address that holds a password, or that sends texts unencrypted to another machine.
+    """For safety: refuse an address that is none, that holds a password, or that sends texts unencrypted elsewhere.
 
     Raises:
         ModelError: It is such an address.
     """
-    parts = urlsplit(url)
+    parts = _split_address(url)
     if parts.username or parts.password or parts.query:
         raise ModelError(
             "The address of the server holds a user, a password or a query, which would be written into results.",
@@ -39,6 +39,22 @@ def refuse_unsafe_address(url: str, *, allow_http: bool) -> None:
             do="Give its https address, or allow it with --allow-http (allow_http=True).",
             code="http_to_another_machine",
         )
+
+
+def _split_address(url: str) -> SplitResult:
+    """An address in its parts, which it is safe to connect to."""
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ModelError(
+            "The address of the server is not a valid one.",
+            do="Write it as http://host:port/v1#NAME, with a port from 1 to 65535.",
+            code="address_not_valid",
+        )
+    return parts
 
 
 def is_loopback(host: str) -> bool:

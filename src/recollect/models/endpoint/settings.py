@@ -47,6 +47,8 @@ class Pace:
 
     timeout: float = 120.0
     """Seconds that one answer may take."""
+    connect_timeout: float = 20.0
+    """Seconds that a connection may take, encryption included."""
     attempts: int = 8
     """How often one request is sent before it has failed."""
     first_wait: float = 0.5
