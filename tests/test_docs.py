@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import json
+import pkgutil
+import pydoc
 import re
 import shlex
 import shutil
 import textwrap
+from dataclasses import fields
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import yaml
 
+from recollect.audits.audit import Needs
 from recollect.audits.registry import AUDITS, list_audits_by_verb
+from recollect.audits.verb import Role, Verb
+from recollect.checks import field_docs
 from recollect.cli.app import build_command
 from recollect.pipeline.plans.plan_file import read_plan
+from recollect.results.presentation import Presentation, TableView
+from recollect.results.result import Severity
 from recollect.signals.registry import SIGNALS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -111,3 +120,29 @@ def test_every_plan_of_a_page_is_one(page, audits, tmp_path):
 def test_every_page_of_the_docs_is_in_the_navigation():
     listed = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert [page for page in DOCS if str(page.relative_to(ROOT / "docs")) not in listed] == []
+
+
+def test_the_reference_lists_every_name_once_and_each_can_be_imported():
+    names = re.findall(r"^::: (\S+)$", (ROOT / "docs/reference/api.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(names) == len(set(names))
+    assert all(pkgutil.resolve_name(name) is not None for name in names)
+    assert {"recollect.testing.contracts", "recollect.signals.signal"} <= set(names)
+
+
+@pytest.mark.parametrize("kind", [Needs, Verb, Role, Presentation, TableView])
+def test_the_page_on_audits_names_every_field_of_what_an_audit_declares(kind):
+    page = (ROOT / "docs/how-to/add-an-audit.md").read_text(encoding="utf-8")
+    rows = " ".join(line for line in page.splitlines() if line.startswith(f"| `{kind.__name__}`"))
+    assert {each.name for each in fields(kind)} - set(re.findall(r"`(\w+)`", rows)) == set()
+
+
+@pytest.mark.parametrize("kind", [Needs, Verb, Role])
+def test_help_shows_every_field_of_what_an_audit_declares(kind):
+    shown = pydoc.plain(pydoc.render_doc(kind))
+    assert field_docs(kind).keys() == {each.name for each in fields(kind)}
+    assert all(f"{name}: {doc}" in shown for name, doc in field_docs(kind).items())
+
+
+def test_every_severity_is_explained():
+    page = (ROOT / "docs/how-to/report.md").read_text(encoding="utf-8")
+    assert all(f"| {severity} | " in page for severity in get_args(Severity))

@@ -11,10 +11,11 @@ import typing
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
 from recollect.errors import PlanError
 
+_Kind = TypeVar("_Kind")
 NAME_PATTERN = r"^[a-z][a-z0-9_.\-]*$"
 """A name for plans, options and files: it can be part of a path, and leads nowhere else."""
 
@@ -133,6 +134,23 @@ def _describe_setting(kind: type, name: str) -> str:
     default = next(each.default for each in fields(kind) if each.name == name)
     shown = "" if default is MISSING or default is None else f"Its default is {default!r}. "
     return f"{name}: {doc} {shown}" if doc else shown
+
+
+class _FieldDocs:
+    """The docstring of a settings class, with those of its fields added when it is read: few who import it do."""
+
+    def __init__(self, doc: str) -> None:
+        self.doc = doc
+
+    def __get__(self, instance: object, owner: type) -> str:
+        lines = [f"    {name}: {doc}" for name, doc in field_docs(owner).items()]
+        return "\n".join([inspect.cleandoc(self.doc), "", "Fields:", *lines]) if lines else self.doc
+
+
+def document_fields(kind: type[_Kind]) -> type[_Kind]:
+    """Have `help()` show the docstrings beneath the fields of a settings class; as a decorator above `@dataclass`."""
+    setattr(kind, "__doc__", _FieldDocs(kind.__doc__ or ""))  # noqa: B010 - type checkers hold it to be a text
+    return kind
 
 
 @cache

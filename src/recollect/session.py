@@ -152,7 +152,7 @@ class Session:
     threads: int | None = None
     """Threads per process; by default the cores are divided among the processes."""
     backend: str | Mapping[str, Any] | BackendRef | None = None
-    """Where models are trained and score: "local", "ray", "ray:HOST:6379", or {"ray": {"cpus": 4, "gpus": 1}}."""
+    """Where models are trained and records are scored: "local", "ray", "ray:HOST:6379", or {"ray": {"cpus": 4}}."""
     work_limit_gb: float | None = None
     """Maximum size of the work folder in gigabytes; once it is reached, nothing new is started."""
     shared_work: bool = False

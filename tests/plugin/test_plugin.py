@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -25,14 +26,42 @@ def run_python(*words: str, path: Path, folder: Path | None = None) -> subproces
     )
 
 
-@pytest.fixture(scope="module")
-def installed(tmp_path_factory) -> Path:
-    """A folder into which pip has built and installed the package, as users do; nothing is fetched."""
-    source, target = tmp_path_factory.mktemp("source") / PACKAGE.name, tmp_path_factory.mktemp("installed")
-    shutil.copytree(PACKAGE, source)  # a build leaves files beside what it builds
+def install(source: Path, target: Path) -> None:
+    """Have pip build and install a package into a folder, as users do; nothing is fetched."""
     words = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--no-compile", "--target", str(target)]
     subprocess.run([sys.executable, "-m", "pip", "install", *words, str(source)], check=True)  # noqa: S603
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """A folder into which the package is installed."""
+    source, target = tmp_path_factory.mktemp("source") / PACKAGE.name, tmp_path_factory.mktemp("installed")
+    shutil.copytree(PACKAGE, source)  # a build leaves files beside what it builds
+    install(source, target)
     return target
+
+
+@pytest.mark.parametrize(
+    ("page", "kind", "name", "about"),
+    [
+        ("add-a-signal.md", "signals", "top-share", "The share of a record's tokens that are among the model's top k."),
+        ("add-an-audit.md", "audits", "fluency", "Whether a model predicts the words of the audited people better"),
+    ],
+)
+def test_the_package_of_a_page_can_be_installed_and_used(tmp_path, page, kind, name, about):
+    text = (HERE.parents[1] / "docs" / "how-to" / page).read_text(encoding="utf-8")
+    project, code = (re.search(rf"```{each}\n(.*?)```", text, re.DOTALL)[1] for each in ("toml", "python"))
+    module, _, _ = tomllib.loads(project)["project"]["entry-points"][f"recollect.{kind}"][name].partition(":")
+    source, target = tmp_path / "source", tmp_path / "installed"
+    file = source / "src" / f"{module.replace('.', '/')}.py"
+    assert f"`{file.relative_to(source)}`" in text
+    file.parent.mkdir(parents=True)
+    (source / "pyproject.toml").write_text(project, encoding="utf-8")
+    (file.parent / "__init__.py").touch()
+    file.write_text(code, encoding="utf-8")
+    install(source, target)
+    listed = run_python("-m", "recollect", "list", "--json", path=target)
+    assert json.loads(listed.stdout)[kind][name].startswith(about)
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from recollect.audits.workspace import NO_WORKSPACE, Workspace
+from recollect.checks import document_fields
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.models.access import Access
@@ -16,6 +17,7 @@ from recollect.results.result import Result
 from recollect.signals.evidence import Evidence
 
 
+@document_fields
 @dataclass(frozen=True, kw_only=True)
 class Needs:
     """What an audit needs beyond its own settings.

@@ -6,25 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from recollect.checks import document_fields
 
+
+@document_fields
 @dataclass(frozen=True, kw_only=True)
 class Role:
     """The role of an input that a user gives: a model, a corpus or a file."""
 
     kind: Literal["model", "corpus", "file"]
+    """What users give: a model, a corpus of records, or another file."""
     help: str
     """One line for `--help` and the documentation."""
     required: bool = False
+    """Whether the command line refuses to begin without it. What `Needs.given` names is refused in any case."""
     many: bool = False
     """Whether several may be given: their roles are then reference-0, reference-1 …"""
 
 
 TARGET_MODEL = Role(kind="model", help="The model that is audited.", required=True)
 CANDIDATES = Role(kind="corpus", help="The records that are audited.", required=True)
-CONTROL_RECORDS = Role(kind="corpus", help="Held-out records known not to be in the training set, read like CORPUS.")
+CONTROL_RECORDS = Role(
+    kind="corpus", help="Held-out records known not to be in the training set, read as the audited records are."
+)
 REFERENCES = Role(kind="model", help="A model to compare with that was not trained on the audited records.", many=True)
 
 
+@document_fields
 @dataclass(frozen=True, kw_only=True)
 class Verb:
     """How users call an audit. Its settings are the fields of the audit's dataclass, and are declared there alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from recollect.cli import console
@@ -27,6 +28,16 @@ def show_components(*, as_json: bool) -> None:
     for title, lines in components.items():
         rows = [[name, summary] for name, summary in lines.items()] or [["–", "none yet"]]
         console.print_table(title.capitalize(), ["name", "what it is"], rows)
+
+
+def show_recipe(name: str, *, as_json: bool) -> None:
+    """Print a built-in recipe as its file has it, or its settings as JSON."""
+    from recollect.recipes.recipe_file import load_recipe, read_recipe_text
+
+    if as_json:
+        console.print_json(load_recipe(name).model_dump(mode="json"))
+    else:
+        sys.stdout.write(read_recipe_text(name))
 
 
 def find_broken_plugins() -> dict[str, str]:

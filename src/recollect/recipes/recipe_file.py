@@ -44,6 +44,15 @@ def load_recipe(name_or_path: str | Path, overrides: Overrides = ()) -> Recipe:
     return build_recipe({"name": name, **written.settings}, described.locate)
 
 
+def read_recipe_text(name_or_path: str | Path) -> str:
+    """The file of a recipe as it is written, comments included.
+
+    >>> read_recipe_text("char-lstm").startswith("summary:")
+    True
+    """
+    return _find_recipe_file(name_or_path).read_text(encoding="utf-8")
+
+
 def is_recipe_file(name: str) -> bool:
     """Whether this is the path of a recipe, and not the name of a built-in one.
 
