@@ -77,10 +77,11 @@ def check(
 ) -> None:
     """Estimate what a plan will train and score, and roughly how long it takes, before anything starts.
 
-    The plan is read, its models and corpora are loaded, and each model scores a few records to see how fast it is.
-    Nothing is written. A model behind a server is probed with at most 60 requests, which count against its budget and
-    are noted in the work folder; requests, tokens and cost of the run are printed. Ends with status 2 if an audit
-    cannot be run, and says why.
+    The plan is read, its models and corpora are loaded, and each model that has something to compute scores a few
+    records to see how fast it is. Models that were trained and records that were scored before are found in the work
+    folder: they are counted, and cost no time. Nothing is written. A model behind a server is probed with at most 60
+    requests, which count against its budget and are noted in the work folder; requests, tokens and cost of the run are
+    printed. Ends with status 2 if an audit cannot be run, and says why.
 
     `recollect check audit.yaml`
     """
@@ -113,12 +114,13 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
             each.audit,
             ", ".join(_describe_planned_training(each)) or "–",
             f"{each.records_scored:,}",
+            f"{each.records_stored:,}",
             f"{each.queries:,}",
             _describe_duration(each),
         ]
         for each in found
     ]
-    headings = ["audit", "models trained", "records scored by all models", "of the target", "roughly"]
+    headings = ["audit", "models trained", "records scored by all models", "stored already", "of the target", "roughly"]
     console.print_table(title, headings, rows)
     sent = [
         [
@@ -135,13 +137,13 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
     ]
     if sent:
         headings = ["audit", "model", "server", "requests", "tokens", "cost", "requests sent so far"]
-        console.print_table("Sent to servers, if nothing was scored before", headings, sent)
+        console.print_table("Sent to servers, for what is not stored yet", headings, sent)
     for each in found:
         for role, server in each.servers.items():
             if server.excess is not None:
                 console.say(
-                    f"The budget of {server.excess} is too small for all that {each.audit} sends to the {role} model, "
-                    "unless it was scored before. The run would stop there, and resume with a larger budget."
+                    f"The budget of {server.excess} is too small for all that {each.audit} sends to the {role} model. "
+                    "The run would stop there, and resume with a larger budget."
                 )
             if server.search_steps:
                 console.say(
@@ -150,7 +152,7 @@ def _show_forecast(found: Sequence[Forecast], title: str) -> None:
                     "shown, so that the sum is not known beforehand: --budget-requests limits it."
                 )
     for placement in dict.fromkeys(each.placement for each in found):
-        console.say(f"Work is placed {placement}.")
+        console.say(f"{placement}.")
 
 
 def _describe_duration(found: Forecast) -> str:

@@ -5,28 +5,31 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 
 from recollect.audits.audit import Needs
 from recollect.audits.rounds import refuse_impossible
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
 from recollect.errors import RecollectError
 from recollect.files import describe_fault, is_interruption
+from recollect.models.answer_store.scoring import find_stored
 from recollect.models.model import Model, Steppable, compute_address
 from recollect.pipeline.plans.backends import WorkPlacement, describe_placement
 from recollect.pipeline.plans.plan import Plan
 from recollect.pipeline.servers import ServerForecast, forecast_server, get_endpoint
 from recollect.pipeline.sources import Sources
+from recollect.pipeline.stored_work import count_stored_records, find_trained_models
 from recollect.recipes.layout_trial import estimate_training_seconds
 from recollect.signals.evidence import TARGET, Evidence
 
-SAMPLE = 8
-"""Records that a model scores, to measure how long it takes."""
+SAMPLES = (8, 64)
+"""Records that a model scores at once, to measure how long it takes; more of them only if the first went quickly."""
 NODES = 64
 """Nodes that a model reads at once, to measure how long a search takes."""
-LONG_SECONDS = 1.0
-"""A model that takes longer than this for the first record is measured by that one alone."""
+MAX_TRIAL_SECONDS = 8.0
+"""A trial that would take longer is not made: a large model is measured by one record."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +40,13 @@ class Forecast:
     models_to_train: Mapping[str, int]
     """How many models are trained, by the corpus that they are trained on."""
     records_scored: int
-    """Records that all models score together."""
+    """Records that all models score together, those included that were scored before."""
+    records_stored: int
+    """How many of them were scored before: their answers are in the work folder."""
     queries: int
     """Records that the target scores."""
     seconds: float
-    """Roughly, on this machine, if nothing was done before."""
+    """Roughly, on this machine, for what is not stored yet."""
     seconds_at_most: float
     """The same if a search or an exact count takes as many steps as it may; most take far fewer."""
     models_possibly_needed: Mapping[str, int]
@@ -101,27 +106,30 @@ def forecast(plan: Plan, sources: Sources | None = None, counted: set[str] | Non
     refuse_impossible(plan.audit, given, first)
     needs = plan.audit.needs(given)
     corpora = {**given.corpora, **needs.corpora}
+    done = find_trained_models(plan, needs, corpora, given)
     trained = {
-        role: len([name for name in cohorts.models if name not in given.models])
+        role: [name for name in cohorts.models if name not in given.models and name not in done]
         for role, cohorts in needs.train.items()
     }
     # what depends on the first answers, or whether it is needed at all
     later = {
         role: count for role, count in needs.fleet.items() if not given.models_of_role(role) and plan.recipe is not None
     }
-    later = {} if any(trained.values()) else later
+    later = {} if done or any(trained.values()) else later
     pairs = sorted((model, role) for model, role in needs.score if role in corpora)
     record_counts = _count_new_records(pairs, given, corpora, set() if counted is None else counted)
-    servers = _forecast_servers(given, corpora, record_counts, needs.most_steps)
+    stored = count_stored_records(plan, record_counts, corpora, given.models, done)
+    servers = _forecast_servers(given, corpora, record_counts, plan.work, needs.most_steps)
     seconds = (
-        _estimate_scoring_seconds(given, corpora, record_counts)
+        _estimate_scoring_seconds(given, corpora, {pair: n - stored[pair] for pair, n in record_counts.items()})
         + sum(each.seconds for each in servers.values())
-        + _estimate_training_seconds(plan, needs, corpora, given)
+        + _estimate_training_seconds(plan, needs, corpora, trained)
     )
     return Forecast(
         audit=plan.audit.name,
-        models_to_train={role: count for role, count in trained.items() if count},
+        models_to_train={role: len(names) for role, names in trained.items() if names},
         records_scored=sum(record_counts.values()),
+        records_stored=sum(stored.values()),
         queries=sum(count for (model, _), count in record_counts.items() if model == TARGET),
         seconds=seconds,
         seconds_at_most=seconds + needs.most_steps * _measure_seconds_per_step(given.models.get(TARGET), needs),
@@ -146,14 +154,20 @@ def _count_new_records(
 
 
 def _forecast_servers(
-    given: Evidence, corpora: Mapping[str, Corpus], record_counts: Mapping[tuple[str, str], int], most_steps: int
+    given: Evidence,
+    corpora: Mapping[str, Corpus],
+    record_counts: Mapping[tuple[str, str], int],
+    work: Path,
+    most_steps: int,
 ) -> dict[str, ServerForecast]:
-    """What is sent to servers, by the role of the model; nothing is sent for it but the probe."""
+    """What is sent to servers for records not scored before, by the role of the model; now only the probe is sent."""
     found = {}
     for name, model in given.models.items():
         if (endpoint := get_endpoint(model)) is not None:
             roles = [role for scored, role in record_counts if scored == name]
-            distinct = {record.digest: record for role in roles for record in corpora[role]}
+            missing = {role: ~find_stored(model, corpora[role], work) for role in roles}
+            distinct = {record.digest: record for role in roles for record in compress(corpora[role], missing[role])}
+            roles = [role for role in roles if missing[role].any()]
             steps = most_steps if name == TARGET else 0
             found[name] = forecast_server(endpoint, distinct.values(), corpora=len(roles), search_steps=steps)
     return found
@@ -176,13 +190,20 @@ def _estimate_scoring_seconds(
 
 
 def _measure_seconds_per_record(model: Model, corpus: Corpus) -> float:
-    """For a forecast: seconds that a model takes for a record, from a few; the first call warms up."""
-    records = list(islice(iter(corpus), SAMPLE))
+    """For a forecast: seconds that a model takes for a record, from a few; the quickest counts, for others disturb."""
+    records = list(islice(iter(corpus), max(SAMPLES)))
+    model.answer(records[:1])  # loads it, and warms up
+    seconds = [_time_answers(model, records[:1])]
+    for size in SAMPLES:
+        if seconds[-1] * min(size, len(records)) > MAX_TRIAL_SECONDS:
+            break
+        seconds.append(_time_answers(model, records[:size]))
+    return min(seconds)
+
+
+def _time_answers(model: Model, records: list[Record]) -> float:
+    """For a forecast: seconds that a model takes for each of these records together."""
     began = time.monotonic()
-    model.answer(records[:1])
-    first, began = time.monotonic() - began, time.monotonic()
-    if first > LONG_SECONDS:
-        return first
     model.answer(records)
     return (time.monotonic() - began) / len(records)
 
@@ -201,13 +222,14 @@ def _measure_seconds_per_step(target: Model | None, needs: Needs) -> float:
     return (time.monotonic() - began) / NODES
 
 
-def _estimate_training_seconds(plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], given: Evidence) -> float:
-    """Forecast how long training takes, from a few steps of one model."""
+def _estimate_training_seconds(
+    plan: Plan, needs: Needs, corpora: Mapping[str, Corpus], missing: Mapping[str, list[str]]
+) -> float:
+    """Forecast how long the training of missing models takes, from a few steps of one."""
     found = 0.0
-    for role, cohorts in needs.train.items():
-        new = [name for name in cohorts.models if name not in given.models]
+    for role, new in missing.items():
         recipe = plan.load_recipe()
         if new and recipe is not None:
-            one = cohorts.select_corpus(corpora[role], new[0])
+            one = needs.train[role].select_corpus(corpora[role], new[0])
             found += len(new) * estimate_training_seconds(recipe, one)
     return found

@@ -43,6 +43,7 @@ from recollect.pipeline.plans.refs import ModelRef, use_template_in_ref
 from recollect.pipeline.result_provenance import add_provenance, compute_work_address
 from recollect.pipeline.servers import confirm_models
 from recollect.pipeline.sources import Sources
+from recollect.pipeline.stored_work import build_trained_ref
 from recollect.pipeline.work_folder.run_notes import RunNote
 from recollect.pipeline.work_folder.work_entries import WorkLimit
 from recollect.recipes.fleet import Fleet, TrainedFleet, train_fleet
@@ -243,10 +244,7 @@ class _RunExecutor:
 
     def _load_trained(self, role: str, folder: Path) -> Model:
         """A model that was trained for the audit, scored as the target is."""
-        target = self.plan.models.get(TARGET)
-        device = target.device if isinstance(target, ModelRef) else None
-        named = ModelRef.from_question(str(folder), self.question, device=device)
-        load = partial(named.load, self.plan.work)
+        load = partial(build_trained_ref(self.plan, self.question, folder).load, self.plan.work)
         model = load()
         self.known[id(model)] = role, load
         return model

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ServerForecast:
-    """What a plan sends to the server of one model, if nothing was scored before."""
+    """What a plan sends to the server of one model, for records that were not scored before."""
 
     host: str
     requests: int

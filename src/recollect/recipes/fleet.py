@@ -112,7 +112,7 @@ def train_fleet(
     """
     folders = {name: fleet.get_folder(work, name) for name in fleet.cohorts.models}
     with nullcontext() if backend is None else backend.hold(work, purpose="training models in"):
-        missing = [name for name, folder in folders.items() if not _is_finished(folder)]
+        missing = [name for name, folder in folders.items() if not is_finished(folder)]
         if backend is None:
             chosen = layout or _choose_layout(fleet, work, missing)
             backend = LocalBackend(workers=min(chosen.workers, max(1, len(missing))), threads=chosen.threads)
@@ -126,7 +126,7 @@ def train_fleet(
     return TrainedFleet(folders=trained, failures=failures, layout=chosen)
 
 
-def _is_finished(folder: Path) -> bool:
+def is_finished(folder: Path) -> bool:
     """Whether a member is trained, and nothing is left of what its training kept: a kill may come between the two."""
     return (folder / "card.json").exists() and not (folder / "working").exists()
 

@@ -63,6 +63,7 @@ def _measure_step_seconds(recipe: Recipe, corpus: Corpus, threads: tuple[int, ..
         loop = assemble_training(Job.of(recipe, corpus, None, seed=0), None).loop
         loop.model.train()
         draws = list(itertools.islice(loop.sampler.iter_batches(0), TRIAL_STEPS))
+        _time_trial_steps(loop, draws[:1])  # the first step of a process takes far longer than any after it
         measured: list[list[float]] = [[] for _ in threads]
         for _ in range(2):
             for times, count in zip(measured, threads, strict=True):

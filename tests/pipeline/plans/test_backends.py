@@ -95,5 +95,9 @@ def test_an_address_of_ray_client_is_refused_before_anything_is_read(plan):
 
 
 def test_placement_on_this_machine_is_said_in_words(tmp_path):
-    assert describe_placement(BackendRef(), tmp_path, workers=2).text == "on this machine: 2 workers score, 2 train"
-    assert "1 worker score" in describe_placement(BackendRef(), tmp_path).text
+    assert describe_placement(BackendRef(), tmp_path, workers=2).text == (
+        "This machine does the work: 2 worker processes for scoring, 2 for training"
+    )
+    assert describe_placement(BackendRef(), tmp_path).text == (
+        "This machine does the work: 1 worker process for scoring, as many as a short trial finds fastest for training"
+    )

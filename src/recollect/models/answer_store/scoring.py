@@ -96,6 +96,26 @@ def score_corpus(
     return store if limits is None else store.limited(limits[0], min_probability=limits[1])
 
 
+def find_stored(model: Model, corpus: Corpus, work: Path) -> NDArray[np.bool_]:
+    """Which records of a corpus need no scoring with a model, because a work folder has their answers; in their order.
+
+    Raises:
+        StoreError: What is at this address is damaged or belongs to something else.
+    """
+    unlimited = _unwrap_limited(model)
+    if isinstance(unlimited, RecordedModel):
+        return np.ones(len(corpus), dtype=np.bool_)
+    folder = work / "answers" / compute_address(unlimited)
+    if _find_scoring_manifest(unlimited, folder) is None:
+        return np.zeros(len(corpus), dtype=np.bool_)
+    return AnswerStore.open(folder).contains(_collect_digests(corpus))
+
+
+def _collect_digests(corpus: Corpus) -> Digests:
+    """The digests of the records to be scored, in their order."""
+    return np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
+
+
 @dataclass(frozen=True)
 class _BlockScorer:
     """Scores a block of records and writes the answers; a worker keeps one, and so its model."""
@@ -162,7 +182,7 @@ def _fill_store(writer: _BlockScorer, corpus: Corpus, backend: Backend, progress
     work = writer.folder.parents[1]
     with backend.hold(work, purpose="scoring into"), hold_lock(writer.folder, purpose="filling"):
         writer = replace(writer, manifest=_settle_scoring_manifest(writer))
-        digests: Digests = np.fromiter((bytes.fromhex(record.digest) for record in corpus), dtype="S16")
+        digests = _collect_digests(corpus)
         missing, distinct = _find_unscored(digests, AnswerStore.open(writer.folder))
         wanted = int(missing.sum())
         report = _ScoringReporter(progress or (lambda done, total, note: None), distinct, wanted)

@@ -149,14 +149,15 @@ def describe_placement(
 ) -> WorkPlacement:
     """How a backend will place the work; a cluster is queried."""
     if backend.ray is None:
-        trains = "as many as a short trial finds best train" if workers is None else f"{workers} train"
-        return WorkPlacement(text=f"on this machine: {workers or 1} worker{'s' * ((workers or 1) > 1)} score, {trains}")
+        trained = "as many as a short trial finds fastest" if workers is None else str(workers)
+        scored = f"{workers or 1} worker process{'es' * ((workers or 1) > 1)}"
+        return WorkPlacement(text=f"This machine does the work: {scored} for scoring, {trained} for training")
     cluster = backend.open_cluster(work, workers=workers, threads=threads)
     reports, count = cluster.inspect(), cluster.count_workers()
     requested = ", ".join(f"{amount:g} {name}" for name, amount in cluster.resources.items())
     problem = next((found for report in reports if (found := report.find_problem(cluster.work_folder))), None)
     return WorkPlacement(
-        text=f"on the Ray cluster at {cluster.address}: {count} worker{'s' * (count != 1)} of {requested} "
+        text=f"The Ray cluster at {cluster.address} does the work: {count} worker{'s' * (count != 1)} of {requested} "
         f"with {cluster.threads} thread{'s' * (cluster.threads > 1)}, on {len(reports)} nodes",
         problem=problem,
     )
