@@ -13,6 +13,8 @@ from recollect.stats.groups import Floats
 
 EXACT_UNITS = 400
 """Up to so many units the null distribution is drawn; beyond, the sum is normal."""
+DRAWS = 9999
+"""How many times labels are dealt out anew."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class StratifiedTest:
 
 
 def van_elteren(
-    strata: Sequence[tuple[Floats, Floats]], *, rng: np.random.Generator, draws: int = 9999
+    strata: Sequence[tuple[Floats, Floats]], *, rng: np.random.Generator, draws: int = DRAWS
 ) -> StratifiedTest:
     """Wilcoxon's rank sum in every stratum, weighed by one over the stratum's size plus one (van Elteren 1960).
 

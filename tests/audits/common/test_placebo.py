@@ -1,5 +1,7 @@
 """The placebo: it passes where the audit holds its level, fails where it does not, and says when it proves nothing."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -110,6 +112,14 @@ def test_too_few_controls_prove_nothing(controls):
     placebo = run_placebo(matching, lambda run: False, seed=0, alpha=ALPHA)
     assert placebo.status == "not_run"
     assert "at least 21 are needed" in placebo.reason
+
+
+def test_a_placebo_says_as_how_many_independent_runs_its_interval_counts():
+    matching = match_units(people("a", 6, 2), people("c", 40, 2), seed=0)
+    placebo = run_placebo(matching, lambda run: False, seed=0, alpha=ALPHA)
+    assert (placebo.status, placebo.runs) == ("passed", 100)
+    effective = int(re.search(r"as (\d+) independent", placebo.reason).group(1))
+    assert placebo.interval[1] == pytest.approx(1 - 0.025 ** (1 / effective), abs=0.02)
 
 
 @pytest.mark.parametrize(("k", "n"), [(1, 40), (3, 100), (20, 100)])

@@ -68,6 +68,41 @@ def test_members_who_write_otherwise_than_non_members_are_no_evidence_beside_con
     assert "controls" in result.verdict
 
 
+def test_members_and_non_members_are_named_so_wherever_they_are_compared():
+    audited = [*write(1, "easy", 20, 4, words=6), *write(1, "hard", 19, 4)]
+    members = known(audited, ["easy"], ["hard"])
+    result = judge(audited, target=guess(audited, ("easy",)), members=members)
+    assert result.outcome_code == "not_comparable"
+    assert {each.code for each in result.withheld} == {"not_comparable"}, "no other reason beside the verdict's"
+    assert result.finding("blind_auc").n == {"member_users": 20, "non_member_users": 19}
+    assert result.power.effect_unit.startswith("AUC of members against non-members")
+    assert "19 non-members, one of which plays the members" in result.placebo.reason
+
+
+def test_members_of_other_amounts_who_are_not_comparable_are_withheld_for_that_alone():
+    audited = [*write(1, "easy", 20, 9, words=6), *write(1, "hard", 20, 2)]
+    result = judge(audited, target=guess(audited, ("easy",)), members=known(audited, ["easy"], ["hard"]))
+    assert result.outcome_code == "not_comparable"
+    assert {"auc", "membership_p"} <= {each.finding for each in result.withheld}
+    assert {each.code for each in result.withheld} == {"not_comparable"}
+
+
+@pytest.mark.parametrize("easy", [("ann",), ()])
+def test_the_p_value_that_decides_says_how_it_was_made_and_candidates_are_not_counted_as_members(easy):
+    audited, controls = write(1, "ann", 30, 4), write(2, "bob", 60, 4)
+    result = judge(audited, controls, target=guess([*audited, *controls], easy))
+    decides, group = result.finding("any_member_p"), result.finding("training_p").value
+    smallest = min(result.tables_in_memory["candidates"]["p_corrected"].to_pylist())
+    if easy:
+        assert decides.value == 2 * min(group, smallest) <= 0.005
+        assert decides.method == "twice the smaller of the smallest corrected p-value and training_p"
+    else:
+        assert decides.value < 2 * min(group, smallest)
+        assert "permutation" in decides.method
+    counted = result.finding("auc_against_controls").n
+    assert counted == {"candidates": 30, "controls": 60, "candidate_users": 30, "control_users": 60}
+
+
 def test_where_controls_decide_about_two_known_users_the_controls_are_checked():
     audited, controls = write(1, "easy", 2, 4, words=6), write(2, "hard", 45, 4)
     members = Members(unit="user", members=frozenset({"easy-0"}), non_members=frozenset({"easy-1"}))

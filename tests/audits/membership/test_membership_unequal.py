@@ -16,6 +16,8 @@ from recollect.corpora.members import Members
 from recollect.corpora.record import Record
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p, conformal_p
+from recollect.stats.strata import van_elteren
+from recollect.stats.two_sample_tests import mann_whitney
 from recollect.streams import stream
 from recollect.testing.fakes import Memoriser, Null
 from recollect.testing.world import WorldAnswers
@@ -111,9 +113,31 @@ def test_people_with_little_who_were_trained_on_are_found():
     result = judge(audited, controls, learnt=audited)
     assert result.outcome == "found"
     assert result.finding("identified").value == 10
+    assert "control_users_to_identify_one" not in result.power.needed, "so many were identified with these"
     assert set(result.tables_in_memory["candidates"]["records_compared"].to_pylist()) == {2}
     assert "amounts_matched" in result.note_codes
     assert {"auc_against_controls"} <= {each.finding for each in result.withheld}
+
+
+def test_the_note_and_the_power_need_the_same_number_of_controls_where_candidates_are_cut():
+    rng = np.random.default_rng(0)
+    result = judge(write(rng, "ann", 10, 12), write(rng, "bob", 60, 4))
+    needed = result.power.needed["control_users_to_identify_one"]
+    assert needed == 2 * 199 + 1
+    (note,) = (str(each.text) for each in result.notes if each.code == "too_few_controls_to_identify")
+    assert f"{needed:,} control users" in note
+
+
+def test_no_smaller_p_value_is_promised_than_the_tests_can_give():
+    rng = np.random.default_rng(0)
+    unequal = judge(write(rng, "ann", 10, 2), write(rng, "bob", 60, 12))
+    assert unequal.power.smallest_p >= 2 / 10_000
+    above, below = np.arange(30.0) + 100, np.arange(40.0)
+    mixed = rng.permutation(np.concatenate([above, below]))
+    assert comparison._find_smallest_group_p(mixed[:30], mixed[30:]) == mann_whitney(above, below).p
+    strata = [(mixed[:10], mixed[10:30]), (mixed[30:40], mixed[40:])]
+    best = [comparison._divide_best(*each) for each in strata]
+    assert comparison._find_smallest_stratified_p(strata) == van_elteren(best, rng=rng).p == 1 / 10_000
 
 
 def test_controls_too_few_for_any_finding_are_inconclusive_with_what_would_be_enough():
@@ -123,6 +147,7 @@ def test_controls_too_few_for_any_finding_are_inconclusive_with_what_would_be_en
     assert (result.outcome, result.outcome_code) == ("inconclusive", "no_power")
     assert result.power.smallest_p == pytest.approx(1 / 13)
     assert result.power.needed["control_users"] >= 19
+    assert ("identified", "no_power") in {(each.finding, each.code) for each in result.withheld}
 
 
 def test_members_known_by_record_are_compared_within_their_users():

@@ -8,7 +8,7 @@ because left-out controls in the place of the audited give the null distribution
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -20,6 +20,7 @@ from recollect.audits.common.blind_baseline import compare_aucs, fit_blind
 from recollect.audits.common.covariates import Covariates, Unit, measure_covariates, standardise
 from recollect.audits.common.guard_wording import (
     AUDITED_AND_CONTROLS,
+    MEMBERS_AND_NON_MEMBERS,
     Sides,
     describe_check,
     explain_missing_times,
@@ -206,18 +207,26 @@ def add_guard(builder: ResultBuilder, found: Comparability, *, withheld: Iterabl
     if isinstance(found.blind_auc, NotEnoughData):
         builder.refuse("blind_auc", found.blind_auc)
     else:
-        estimate = found.blind_auc
+        estimate = replace(found.blind_auc, n=_name_counts(found.blind_auc.n, found.sides))
         builder.try_estimate(
             "blind_auc",
             lambda: estimate,
             unit="probability",
             reading=f"How well a classifier that never saw the model separates the {found.sides[0]} from the "
-            f"{found.sides[1]} by their content alone; 0.5 if they are comparable (p = {found.blind_p:.2g}).",
+            f"{found.sides[1]} by their content alone (p = {found.blind_p:.2g}). About 0.5 or less if they are "
+            "comparable: on users whom it was not fitted to, a classifier with nothing to learn often does worse than "
+            "guessing.",
         )
     if found.datable and not found.periods_compared:
         builder.note("periods_not_compared", explain_missing_times(found.dated, found.sides))
     if not found.comparable:
         builder.withhold(*withheld, code=NOT_COMPARABLE, reason=found.reason)
+
+
+def _name_counts(counts: Mapping[str, int], sides: Sides) -> dict[str, int]:
+    """What the guard's blind baseline counted, in the words of the two sides."""
+    names = {"audited_users": "member_users", "control_users": "non_member_users"}
+    return {names[name] if sides == MEMBERS_AND_NON_MEMBERS else name: n for name, n in counts.items()}
 
 
 def _measure_dated_share(unit: Unit) -> float:

@@ -15,6 +15,7 @@ import scipy
 
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Bools, Ints
+from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, Sides
 from recollect.audits.common.matching import Matching
 from recollect.results.result import Placebo
 from recollect.stats.intervals import clopper_pearson
@@ -65,7 +66,15 @@ def run_placebo(matching: Matching, decide: Decide, *, seed: int, alpha: float, 
     return run_placebos(matching, decide_all, seed=seed, alpha=alpha, runs=runs)
 
 
-def run_placebos(matching: Matching, decide: DecideAll, *, seed: int, alpha: float, runs: int = RUNS) -> Placebo:
+def run_placebos(
+    matching: Matching,
+    decide: DecideAll,
+    *,
+    seed: int,
+    alpha: float,
+    runs: int = RUNS,
+    sides: Sides = AUDITED_AND_CONTROLS,
+) -> Placebo:
     """How often the audit accuses controls that are cut to what the audited have.
 
     Runs share controls, so that their alarms are not independent; the null distribution of their number is simulated
@@ -77,16 +86,17 @@ def run_placebos(matching: Matching, decide: DecideAll, *, seed: int, alpha: flo
         seed: Of the run.
         alpha: The significance level of the audit.
         runs: How many times controls play the audited.
+        sides: What the audited and the controls are called.
     """
-    refusal = _explain_too_few_players(matching, alpha)
+    refusal = _explain_too_few_players(matching, alpha, sides)
     if refusal is not None:
         return Placebo(status="not_run", reason=refusal)
     places = _draw_players(matching, seed, runs)
     if len(places) < MIN_RUNS:
         return Placebo(
             status="not_run",
-            reason=f"Only {len(places)} draws of controls could be cut to what the audited have; {MIN_RUNS} are "
-            "needed. Give controls with as many records, of the same lengths and periods.",
+            reason=f"Only {len(places)} draws of {sides[1]} could be cut to what the {sides[0]} have; {MIN_RUNS} are "
+            f"needed. Give {sides[1]} with as many records, of the same lengths and periods.",
         )
     return judge_alarms(decide(places), places >= 0, seed=seed, alpha=alpha)
 
@@ -115,24 +125,25 @@ def judge_alarms(alarms: Bools, played: Bools, *, seed: int, alpha: float) -> Pl
         f"At the significance level {alpha:g}, more than {limit / len(alarms):.1%} happens less than once in 1,000 "
         "times if the audit is right: on this data its false positives exceed the stated rate."
     )
+    shared = f"Runs share controls, so that the interval counts them as {effective:.0f} independent ones."
     return Placebo(
         status="failed" if failed else "passed",
-        reason=reason if failed else None,
+        reason=reason if failed else shared if effective < len(alarms) - 0.5 else None,
         false_positive_rate=rate,
         interval=(interval.low, interval.high),
         runs=len(alarms),
     )
 
 
-def _explain_too_few_players(matching: Matching, alpha: float) -> str | None:
+def _explain_too_few_players(matching: Matching, alpha: float, sides: Sides) -> str | None:
     """Why there are too few controls for a placebo; None if there are enough."""
     controls, needed = len(matching.controls), required_controls(alpha) + 1
     if not matching.strata:
-        return "No control can be cut to what the audited have."
+        return f"None of the {sides[1]} can be cut to what the {sides[0]} have."
     if controls >= needed + 1:
         return None
     return (
-        f"With {controls:,} controls, one of which plays the audited, no p-value can reach {alpha:g}; at least "
+        f"With {controls:,} {sides[1]}, one of which plays the {sides[0]}, no p-value can reach {alpha:g}; at least "
         f"{needed + 1:,} are needed."
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -14,12 +15,20 @@ from recollect.audits.membership.decisions import flag_at_rate
 from recollect.signals.scores import Scores
 from recollect.stats.auc import auc
 from recollect.stats.classification_rates import false_positive_rate, precision, recall
+from recollect.stats.intervals import Estimate
 from recollect.stats.roc import tpr_at_fpr
 
 LOW_RATES: Final = (0.1, 0.01, 0.001)
 """The false positive rates at which the paper and its successors read the ROC curve."""
 _AT_RATE = "at the threshold that {rate:.1%} of the controls exceed"
 _AT_MEAN = "at the mean score of the members as the threshold, which is known only to the trainer of the model"
+
+
+def count_candidates(estimate: Estimate) -> Estimate:
+    """An AUC with what it counts: candidates, of whom it is not known whether they are members, and controls."""
+    names = {"members": "candidates", "others": "controls"}
+    names |= {"member_users": "candidate_users", "other_users": "control_users"}
+    return replace(estimate, n={names[name]: count for name, count in estimate.n.items()})
 
 
 def add_accuracy(

@@ -25,13 +25,17 @@ from recollect.signals.scores import Floats, Scores
 from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.groups import OwnedValues
 from recollect.stats.significance import conformal_p
-from recollect.stats.strata import van_elteren
+from recollect.stats.strata import DRAWS, EXACT_UNITS, compute_normal_p, van_elteren
+from recollect.stats.tied_ranks import rank_sum_p
 from recollect.stats.two_sample_tests import mann_whitney
 from recollect.streams import stream
 
 Periods = Callable[[str, str], str | None]
 """From a role and a record's id to the calendar period in which the record was written; None where it is unknown."""
 
+FAR_BELOW = 0.001
+"""Only p-values below this are told as coarsely as a test gives them: from here on what could be significant is counted
+over all ways to deal the scores out."""
 MAX_KEPT = 1 << 22
 """About how many scores of units in cuts are kept: 64 MB."""
 
@@ -154,7 +158,7 @@ class Comparer:
                     method="Mann–Whitney of users' mean scores",
                     above=len(users[0]),
                     below=len(users[1]),
-                    smallest_p=smallest_tied_rank_p(users[0].values, users[1].values),
+                    smallest_p=_find_smallest_group_p(users[0].values, users[1].values),
                 )
             return self._test_strata(matching, above, below, within)
         test = van_elteren(within, rng=self._rng)
@@ -286,9 +290,32 @@ class Comparer:
 _WITHIN = "van Elteren's test of records within users"
 
 
+def _divide_best(above: Floats, below: Floats) -> tuple[Floats, Floats]:
+    """For the power of the comparison of two groups: the same scores, the highest of them on the one side."""
+    ordered = np.sort(np.concatenate([above, below]))[::-1]
+    return ordered[: len(above)], ordered[len(above) :]
+
+
+def _find_smallest_group_p(above: Floats, below: Floats) -> float:
+    """For the comparison of two groups: the smallest p-value that the rank test of their scores could have given."""
+    counted = smallest_tied_rank_p(above, below)
+    if counted >= FAR_BELOW:
+        return counted
+    return max(counted, min(FAR_BELOW, rank_sum_p(*_divide_best(above, below), "greater")))
+
+
 def _find_smallest_stratified_p(strata: Sequence[tuple[Floats, Floats]]) -> float:
-    """For the comparison of two groups in strata: the smallest p-value that their scores could have given."""
-    return math.prod(smallest_tied_rank_p(above, below) for above, below in strata if len(above) and len(below))
+    """For the comparison of two groups in strata: the smallest p-value that their scores could have given.
+
+    No smaller one than the test gives, whose null distribution is drawn, or normal where there are many users.
+    """
+    usable = [(above, below) for above, below in strata if len(above) and len(below)]
+    counted = math.prod(smallest_tied_rank_p(above, below) for above, below in usable)
+    if counted >= FAR_BELOW:
+        return counted
+    many = sum(len(above) + len(below) for above, below in usable) > EXACT_UNITS
+    best = compute_normal_p([_divide_best(*each) for each in usable]) if many else 1 / (1 + DRAWS)
+    return max(counted, min(FAR_BELOW, best))
 
 
 def _list_kept_tokens(matching: Matching, cut: Cut, above: Side, below: Side) -> dict[str, dict[str, int]]:

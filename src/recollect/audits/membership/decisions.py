@@ -110,11 +110,16 @@ def combine_with_group(
     if group_p is None:
         return decisions.smallest
     twice = min(1.0, 2 * min(decisions.smallest, group_p))
-    if twice <= COARSE:
+    if is_coarse(decisions, group_p):
         return twice
     drawn = _Permutations(candidates, controls, decisions.correction)
     draws = DRAWS if twice < CLEAR else FEW_DRAWS
     return max(COARSE, drawn.compute_p(min(decisions.smallest, group_p), rng, draws))
+
+
+def is_coarse(decisions: Decisions, group_p: float) -> bool:
+    """Whether the p-value that decides is so small that twice the smaller of two is told, and nothing is permuted."""
+    return 2 * min(decisions.smallest, group_p) <= COARSE
 
 
 def decide_outcome(

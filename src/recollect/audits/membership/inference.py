@@ -12,7 +12,14 @@ from recollect.audits.common.duplicates import Duplicates
 from recollect.audits.common.ground_truth import find_members
 from recollect.audits.membership.candidate_scores import UnitScores, find_unscored_duplicates, score_candidates
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side, UnitTests, try_group_test
-from recollect.audits.membership.decisions import Decisions, combine_with_group, decide, decide_outcome
+from recollect.audits.membership.decisions import (
+    COARSE,
+    Decisions,
+    combine_with_group,
+    decide,
+    decide_outcome,
+    is_coarse,
+)
 from recollect.audits.membership.shadow_models import POPULATION
 from recollect.corpora.times import period_of
 from recollect.errors import NotEnoughData
@@ -189,6 +196,16 @@ class Inference:
                 self.scores.candidates, self.scores.controls, self.decisions, None if test is None else test.p, rng=rng
             )
         return min(1.0, 2 * min(test.p, self.decisions.smallest))
+
+    @property
+    def any_method(self) -> str:
+        """How `any_p` combines the test of the best single candidate with that of the group."""
+        if self.group_test is None or self.decisions is None:
+            return "the smallest corrected p-value"
+        if self.group_test.equal and not is_coarse(self.decisions, self.group_test.p):
+            both = "the smaller of the smallest corrected p-value and training_p"
+            return f"{both}, permutation of users (min-p), no less than {COARSE:g}"
+        return "twice the smaller of the smallest corrected p-value and training_p"
 
     @property
     def membership_p(self) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from recollect.audits.common.guard import Comparability
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.roc_table import build_roc_table
-from recollect.audits.membership.accuracy import add_accuracy, add_loss_accuracy
+from recollect.audits.membership.accuracy import add_accuracy, add_loss_accuracy, count_candidates
 from recollect.audits.membership.candidate_scores import score_candidates
 from recollect.audits.membership.comparison import GroupTest, UnitTests
 from recollect.audits.membership.decisions import Decisions, find_threshold, identify_candidates
@@ -22,7 +22,12 @@ from recollect.audits.membership.epsilon_bounds import (
     add_epsilon_bounds,
 )
 from recollect.audits.membership.inference import Inference
-from recollect.audits.membership.safeguards import Validity, add_safeguards, check_validity
+from recollect.audits.membership.safeguards import (
+    Validity,
+    add_safeguards,
+    check_validity,
+    count_controls_to_identify_one,
+)
 from recollect.audits.membership.shadow_models import POOL
 from recollect.audits.membership.susceptibility import Susceptibility, add_susceptibility
 from recollect.audits.membership.verdict import Case, build_verdict
@@ -38,7 +43,6 @@ from recollect.signals.signal import Signal, compute_scores
 from recollect.stats.auc import auc
 from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import proportion
-from recollect.stats.requirements import required_controls
 
 if TYPE_CHECKING:
     from recollect.audits.membership.audit import MembershipAudit
@@ -57,12 +61,12 @@ _ANY = (
     "from all of them as a group: it decides the outcome."
 )
 _UNEQUAL = (
-    "Candidates and controls have different amounts of records or tokens, so that their scores differ whether or not "
-    "the candidates are members; p-values compare them at the same amounts."
+    "Candidates and controls have different amounts of records or tokens, or other periods: their scores differ "
+    "whether or not the candidates are members; p-values compare them at the same amounts."
 )
 _UNEQUAL_MEMBERS = (
-    "Members and non-members have different amounts of records or tokens, so that their scores differ whatever the "
-    "model was trained on; membership_p compares them at the same amounts."
+    "Members and non-members have different amounts of records or tokens, or other periods: their scores differ "
+    "whatever the model was trained on; membership_p compares them at the same amounts."
 )
 _SHADOWS = (
     "The given shadow models were not trained alike on candidates and controls: p-values of candidates are valid only "
@@ -98,8 +102,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     validity, builder = check_validity(found), ResultBuilder(audit)
     corrected, identified = _identify_if_found(found, validity)
     _add_decisions(builder, found, identified)
-    if found.scores.truth is not None:
-        _add_ground_truth(builder, found)
+    measured = _add_ground_truth(builder, found) if found.scores.truth is not None else []
     susceptibility = add_susceptibility(builder, audit, evidence, found.scores, found.decisions)
     if CANARY_TEXTS in evidence.corpora:
         canaries = Canaries.load(evidence.files[CANARIES])
@@ -109,6 +112,7 @@ def build_result(audit: MembershipAudit, signal: Signal, evidence: Evidence) -> 
     _add_membership_notes(builder, found)
     _note_seed(builder, found, validity.p)
     add_safeguards(builder, found, validity)
+    _withhold_unequal(builder, found, measured)
     builder.dropped |= found.scores.dropped
     columns = _build_candidate_columns(found, corrected, identified) if validity.naming_is_valid else {}
     builder.tables |= _build_tables(found, susceptibility, columns)
@@ -190,12 +194,10 @@ def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray
             f"them is a member, {rate:.1%} are expected.",
         )
     builder.findings.append(_build_identified_finding(audit, decisions, identified, len(controls)))
-    if isinstance(found.training, GroupTest) and not found.training.equal:
-        builder.withhold("auc_against_controls", code="unequal_amounts", reason=_UNEQUAL)
-    else:
+    if not isinstance(found.training, GroupTest) or found.training.equal:
         builder.try_estimate(
             "auc_against_controls",
-            lambda: auc(candidates, controls, confidence=audit.confidence),
+            lambda: count_candidates(auc(candidates, controls, confidence=audit.confidence)),
             unit="probability",
             reading="The probability that a candidate scores above a control; 0.5 is expected if no candidate is a "
             "member.",
@@ -206,18 +208,9 @@ def _add_decisions(builder: ResultBuilder, found: Inference, identified: NDArray
             "any_member_p",
             found.any_p,
             n={"candidates": len(candidates), "controls": len(controls)},
-            method=_describe_any_member_method(found),
+            method=found.any_method,
             reading=_ANY,
         )
-
-
-def _describe_any_member_method(found: Inference) -> str:
-    """How the finding any_member_p combines the test of the best single candidate and that of the group."""
-    if found.group_test is None:
-        return "the smallest corrected p-value"
-    if found.group_test.equal:
-        return "the smaller of the smallest corrected p-value and training_p, permutation of users (min-p)"
-    return "twice the smaller of the smallest corrected p-value and training_p"
 
 
 def _build_identified_finding(
@@ -237,8 +230,8 @@ def _build_identified_finding(
     )
 
 
-def _add_ground_truth(builder: ResultBuilder, found: Inference) -> None:
-    """The findings that need ground truth: membership_p, accuracy, baseline and bounds."""
+def _add_ground_truth(builder: ResultBuilder, found: Inference) -> list[str]:
+    """The findings that need ground truth: membership_p, accuracy, baseline and bounds; names of all but the first."""
     audit, scores = found.audit, found.scores
     _add_group_test(builder, "membership_p", found.membership, _MEMBERSHIP)
     before = {finding.name for finding in builder.findings}
@@ -253,8 +246,14 @@ def _add_ground_truth(builder: ResultBuilder, found: Inference) -> None:
     )
     add_loss_accuracy(builder, loss, rates=found.rates, confidence=audit.confidence, alone=alone)
     add_epsilon_bounds(builder, scores, audit.claim, by=audit.by, confidence=audit.confidence)
+    return [finding.name for finding in builder.findings if finding.name not in before]
+
+
+def _withhold_unequal(builder: ResultBuilder, found: Inference, measured: Sequence[str]) -> None:
+    """Take back findings of a membership result that compare sides of unequal amounts; last, for the gravest reason."""
+    if isinstance(found.training, GroupTest) and not found.training.equal and found.units is not None:
+        builder.withhold("auc_against_controls", code="unequal_amounts", reason=_UNEQUAL)
     if isinstance(found.membership, GroupTest) and not found.membership.equal:
-        measured = [finding.name for finding in builder.findings if finding.name not in before]
         builder.withhold(*measured, code="unequal_amounts", reason=_UNEQUAL_MEMBERS)
 
 
@@ -292,7 +291,7 @@ def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
     audit, candidates, decisions, units = found.audit, found.scores.candidates, found.decisions, found.units
     if decisions is None or units is None:
         return
-    users, needed = int(units.controls.max(initial=0)), required_controls(audit.alpha, tests=max(1, len(candidates)))
+    users, needed = int(units.controls.max(initial=0)), count_controls_to_identify_one(found)
     if users >= needed:
         return
     which = (
@@ -300,10 +299,11 @@ def _note_too_few_controls(builder: ResultBuilder, found: Inference) -> None:
         if decisions.correction == "holm"
         else f"one of the {len(candidates):,} candidates can be identified only if others are, too,"
     )
+    alone = "" if decisions.correction == "holm" else " alone"
     builder.note(
         "too_few_controls_to_identify",
         f"With {users:,} control users, {which} at the significance level {audit.alpha:g} after correction; "
-        f"{needed:,} control users would be enough.",
+        f"{needed:,} control users would be enough to identify one{alone}.",
     )
 
 

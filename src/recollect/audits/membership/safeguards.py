@@ -11,12 +11,20 @@ from recollect import labels
 from recollect.audits.common.amounts import Bools, Ints
 from recollect.audits.common.guard import Comparability, add_guard, check_comparable, check_matched, explains_scores
 from recollect.audits.common.guard_wording import AUDITED_AND_CONTROLS, MEMBERS_AND_NON_MEMBERS, Sides
-from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, NOT_COMPARABLE, PLACEBO_FAILED, Conclusion, conclude
+from recollect.audits.common.outcomes import (
+    EXPLAINED_BY_TEXTS,
+    NO_POWER,
+    NOT_COMPARABLE,
+    PLACEBO_FAILED,
+    Conclusion,
+    conclude,
+)
 from recollect.audits.common.placebo import run_placebos
 from recollect.audits.common.power import count_needed_controls, minimum_detectable_auc, smallest_conformal_p
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.score_table import ScoreTable, accuse
 from recollect.audits.membership.comparison import Comparer, GroupTest, Side
+from recollect.audits.membership.decisions import COARSE
 from recollect.audits.membership.inference import Inference
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
@@ -30,8 +38,11 @@ _SPOILT: Final = {
     "was found may be a difference of the texts.",
     PLACEBO_FAILED: "The same audit accuses controls in the place of the candidates, who cannot be members.",
 }
-
-
+_PLACEBO_FAILED_BY_TRUTH: Final = "The same audit accuses non-members in the place of the members."
+_NOBODY_COULD_BE_IDENTIFIED: Final = (
+    "No scores could have been significant in this design, so that nobody could be identified: that nobody is says "
+    "nothing. The verdict says what would be enough."
+)
 _NAMING_CHECKED: Final = (
     "Members and non-members decide the outcome. Candidates are identified by the controls, with which they were "
     "compared as well: no check distinguishes the two."
@@ -67,7 +78,8 @@ def check_validity(found: Inference) -> Validity:
     """All safeguards of a membership audit: guard, blind baseline, power and placebo."""
     by_truth = found.by_truth
     sides = _list_guarded_sides(found, by_truth=by_truth)
-    guard = _check_sides(found, *sides, MEMBERS_AND_NON_MEMBERS if by_truth else AUDITED_AND_CONTROLS)
+    names = MEMBERS_AND_NON_MEMBERS if by_truth else AUDITED_AND_CONTROLS
+    guard = _check_sides(found, *sides, names)
     naming = None
     if by_truth and found.control_side is not None:
         naming = _check_sides(found, found.candidate_side, found.control_side)
@@ -75,9 +87,8 @@ def check_validity(found: Inference) -> Validity:
     outcome, p = found.decide(membership_p)
     explained = outcome == "found" and _explains_found(found, guard, sides)
     power = state_power(found, with_members=membership_p is not None)
-    placebo = play_placebo(
-        found.comparer, *sides, single=found.audit.by == "user" and not by_truth, alpha=found.audit.alpha
-    )
+    single = found.audit.by == "user" and not by_truth
+    placebo = play_placebo(found.comparer, *sides, single=single, alpha=found.audit.alpha, names=names)
     conclusion = conclude(
         outcome,
         code="too_few_records" if outcome == "inconclusive" else None,
@@ -135,8 +146,7 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
         ours, theirs = len(set(found.scores.candidates.users)), int(found.units.controls.max(initial=0))
         detectable.append(minimum_detectable_auc(ours, theirs, alpha=alpha))
     if found.units is not None:
-        wanted = required_controls(alpha, tests=max(1, len(found.scores.candidates)))
-        wanted = 2 * wanted + 1 if int(found.units.draws.max(initial=1)) > 1 else wanted
+        wanted = count_controls_to_identify_one(found)
         if int(found.units.controls.min(initial=0)) < wanted:
             needed["control_users_to_identify_one"] = wanted
     if not smallest:
@@ -147,9 +157,23 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
     return Power(
         smallest_p=min(1.0, len(smallest) * min(smallest)),
         minimum_detectable_effect=min(found_auc) if found_auc else None,
-        effect_unit="AUC of users against controls, found in 80 % of runs" if found_auc else None,
+        effect_unit=f"AUC of {_name_sides(found)}, found in 80 % of runs" if found_auc else None,
         needed=needed,
     )
+
+
+def count_controls_to_identify_one(found: Inference) -> int:
+    """Safeguard of membership, power: how many control users it takes to identify one candidate alone.
+
+    Twice as many where candidates are cut to the amounts of the controls several times.
+    """
+    wanted = required_controls(found.audit.alpha, tests=max(1, len(found.scores.candidates)))
+    return 2 * wanted + 1 if found.units is not None and int(found.units.draws.max(initial=1)) > 1 else wanted
+
+
+def _name_sides(found: Inference) -> str:
+    """Safeguard of membership: which users are compared to decide the outcome, in words."""
+    return "members against non-members" if found.by_truth else "users against controls"
 
 
 def _count_enough_users(found: Inference, *, alpha: float) -> dict[str, int]:
@@ -189,7 +213,8 @@ def _find_smallest_p(found: Inference) -> float:
     if group is None:
         return single
     if group.equal:
-        return group.smallest_p  # all candidates above all controls: no other labels give as small a p-value
+        # all candidates above all controls: no other labels give as small a p-value, but few permutations can be told
+        return max(group.smallest_p, min(2 * group.smallest_p, COARSE))
     return min(1.0, 2 * min(single, group.smallest_p))
 
 
@@ -247,7 +272,9 @@ def _score_guarded_sides(found: Inference, above: Side, below: Side) -> tuple[Sc
     return found.comparer.score_strata(matching, above, below)
 
 
-def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, alpha: float) -> Placebo:
+def play_placebo(
+    comparer: Comparer, above: Side, below: Side, *, single: bool, alpha: float, names: Sides = AUDITED_AND_CONTROLS
+) -> Placebo:
     """Safeguard of membership, the placebo: how often users of the second side are accused, cut like the first.
 
     Args:
@@ -256,6 +283,7 @@ def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, 
         below: Those who play them.
         single: Whether users are tested one by one, too.
         alpha: The significance level of the audit.
+        names: What the two sides are called.
     """
     if not len(above.scores) or not len(below.scores):
         return Placebo(status="not_run", reason="One side has no records.")
@@ -274,12 +302,15 @@ def play_placebo(comparer: Comparer, above: Side, below: Side, *, single: bool, 
     def decide(places: Ints) -> Bools:
         return accuse(table, places, single=single, alpha=alpha, rng=rng)
 
-    return run_placebos(matching, decide, seed=seed, alpha=alpha)
+    return run_placebos(matching, decide, seed=seed, alpha=alpha, sides=names)
 
 
 def add_safeguards(builder: ResultBuilder, found: Inference, validity: Validity) -> None:
     """Write the safeguards into a membership result, and withhold what they forbid."""
     builder.power, builder.placebo = validity.power, validity.placebo
+    if any(each.name == "identified" and each.value > 0 for each in builder.findings):  # so that nobody is missing
+        needed = {name: n for name, n in validity.power.needed.items() if name != "control_users_to_identify_one"}
+        builder.power = validity.power.model_copy(update={"needed": needed})
     code = validity.conclusion.code
     naming = ["identified", "training_p", "any_member_p", "auc_against_controls"]
     naming += [f"flagged_at_fpr_{rate:g}" for rate in found.rates]
@@ -296,6 +327,9 @@ def add_safeguards(builder: ResultBuilder, found: Inference, validity: Validity)
     if isinstance(validity.naming, Comparability) and validity.naming.comparable:
         builder.note("controls_comparable", _NAMING_CHECKED)
     if code in _SPOILT:
-        builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=_SPOILT[code])
+        reason = _PLACEBO_FAILED_BY_TRUTH if found.by_truth and code == PLACEBO_FAILED else _SPOILT[code]
+        builder.withhold(*naming, *(truth if found.by_truth else ()), code=code, reason=reason)
+    elif code == NO_POWER:
+        builder.withhold("identified", code=NO_POWER, reason=_NOBODY_COULD_BE_IDENTIFIED)
     elif code is None and not validity.naming_is_valid and isinstance(validity.naming, Comparability):
         builder.withhold(*naming, code=NOT_COMPARABLE, reason=validity.naming.reason)

@@ -74,7 +74,8 @@ def _describe_candidates(case: Case) -> str:
             group = f"as a group they score above the controls ({state_p(case.training_p)}), and "
         elif not case.identified and case.any_p is not None:
             group = f"the highest of their scores and all together are above the controls ({state_p(case.any_p)}), and "
-        return f"Some of the {_name_candidates(case)} were in the training data: {group}{_describe_identified(case)}."
+        who = _describe_identified(case, "of them")
+        return f"Some of the {_name_candidates(case)} were in the training data: {group}{who}."
     return (
         f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
     )
@@ -90,6 +91,8 @@ def _explain_inconclusive_membership(case: Case) -> str:
             f"the {sides} differ in their scores, but a classifier that never saw the model separates them as well by "
             "their texts alone."
         )
+    if case.code == PLACEBO_FAILED and case.by_truth:
+        return "the same audit accuses non-members in the place of the members."
     if case.code == PLACEBO_FAILED:
         return "the same audit accuses controls in the place of the candidates, and they cannot be members."
     if case.code == NO_POWER:
@@ -146,8 +149,8 @@ def _state_percent(share: float | None) -> str:
     return "?" if share is None else f"{share:.0%}"
 
 
-def _describe_identified(case: Case) -> str:
-    """In the verdict: how many candidates are identified, or why none is."""
+def _describe_identified(case: Case, whom: str | None = None) -> str:
+    """In the verdict: how many candidates are identified, or why none is; `whom` where the sentence has named them."""
     if case.controls is None:
         return "without controls, no candidate is identified individually"
     if not case.candidates:
@@ -158,7 +161,7 @@ def _describe_identified(case: Case) -> str:
         return f"the candidate {case.by} is {'' if case.identified else 'not '}identified individually"
     number = f"{case.identified:,}" if case.identified else "none"
     verb = "are" if case.identified > 1 else "is"
-    return f"{number} of the {_name_candidates(case)} {verb} identified individually"
+    return f"{number} {whom or f'of the {_name_candidates(case)}'} {verb} identified individually"
 
 
 def _count_compared(case: Case) -> str:

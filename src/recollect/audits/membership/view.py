@@ -15,9 +15,9 @@ QUESTION: Final = "Was this record, or this person's set of records, in the trai
 
 ADVICE: Final[Mapping[Outcome, Advice]] = {
     "found": Advice(
-        meaning="Whoever can query the model can tell whether a record, or a person's records, were part of "
-        "its training data. Where taking part says something about a person, such as an illness, that "
-        "is a disclosure.",
+        meaning="Whoever can query the model can tell that some of these records were part of its training data; of "
+        "single records or people only where the verdict says that they are identified, or how often they are "
+        "recognised. Where taking part says something about a person, such as an illness, that is a disclosure.",
         severity="medium",
         raised_by=("identified",),
         steps=("train-less", "private-training", "restrict-access", "notify"),
