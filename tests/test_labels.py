@@ -92,6 +92,7 @@ STREAMS = [
     (labels.STREAM_AFFORDED, "afforded", 0.7138044570992048),
     (labels.STREAM_MATCHING_CUT, ("matching", "cut"), 0.03425540543774719),
     (labels.STREAM_MATCHING_STRATA, ("matching", "strata"), 0.366107126467335),
+    (labels.STREAM_EVEN_SHADOWS, ("signals", "even shadows"), 0.08136004339247649),
     (labels.STREAM_MEMBERSHIP_PERMUTATION, ("membership", "permutation"), 0.8432497227690675),
     (labels.STREAM_MEMBERSHIP_PLACEBO, ("membership", "placebo"), 0.818229159040604),
     (labels.STREAM_MEMBERSHIP_STRATA, ("membership", "strata"), 0.9715345877192862),

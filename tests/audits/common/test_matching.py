@@ -9,13 +9,13 @@ import pytest
 
 from recollect.audits.common import matching as matching_module
 from recollect.audits.common.amounts import TOLERANCE, Piece, Unit
+from recollect.audits.common.group_ranks import rank_within_groups
 from recollect.audits.common.matching import (
     DRAWS,
     Matching,
     combine_draws,
     match_amounts,
     match_units,
-    rank_within_groups,
 )
 from recollect.stats.significance import binomial_p, conformal_p, superuniformity_p
 

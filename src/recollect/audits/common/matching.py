@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.common.amounts import (
@@ -26,6 +24,7 @@ from recollect.audits.common.amounts import (
     compare_amounts,
     compare_dated_shares,
 )
+from recollect.audits.common.group_ranks import rank_within_groups
 from recollect.streams import stream
 
 DRAWS = 21
@@ -374,51 +373,6 @@ def _join_periods(audited: Amounts, controls: Amounts) -> dict[str, Ints]:
         else:
             found[name] = np.zeros(len(side.period), dtype=np.int64)
     return found
-
-
-def rank_within_groups(groups: tuple[Ints, ...], order: Floats | Ints) -> Ints:
-    """The rank of every piece within its group, from 0: which pieces a cut of the matching keeps.
-
-    >>> rank_within_groups((np.array([0, 0, 1, 0]),), np.array([0.5, 0.1, 0.9, 0.3])).tolist()
-    [2, 0, 0, 1]
-
-    Args:
-        groups: The group of each piece, by one or more numbers [pieces].
-        order: What the pieces are ranked by, once or in several ways [..., pieces].
-    """
-    if not order.size:
-        return np.zeros(order.shape, dtype=np.int64)
-    group = groups[-1]
-    for inner in groups[-2::-1]:
-        group = group * (1 + int(inner.max())) + inner
-    if (width := _find_common_size(group)) is not None:
-        rows = np.argsort(order.reshape(-1, width), axis=1, kind="stable")
-        rank = np.empty_like(rows)
-        rank[np.arange(len(rows))[:, None], rows] = np.arange(width)
-        return rank.reshape(order.shape)
-    # stable: what is in order stays in order within its group; small integers are sorted by radix
-    small, sizes = _shrink(group), np.bincount(group)
-    place = np.arange(len(group)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rank = np.empty(order.shape, dtype=np.int64)
-    for one, ranks in zip(order.reshape(-1, len(group)), rank.reshape(-1, len(group)), strict=True):
-        sorting = np.argsort(one, kind="stable")
-        ranks[sorting[np.argsort(small[sorting], kind="stable")]] = place
-    return rank
-
-
-def _find_common_size(group: Ints) -> int | None:
-    """For a matching: how many pieces every group has, if all have as many, next to each other; else None."""
-    width = int(np.searchsorted(group, group[0], side="right"))
-    if len(group) % width:
-        return None
-    rows = group.reshape(-1, width)
-    regular = (rows[:, :1] == rows).all() and (rows[1:, 0] > rows[:-1, 0]).all()
-    return width if regular else None
-
-
-def _shrink(group: Ints) -> NDArray[np.integer[Any]]:
-    """The numbers of a matching in as few bytes as they need."""
-    return group.astype(np.int16) if group.max(initial=0) < np.iinfo(np.int16).max else group
 
 
 def _find_upper_median(values: Ints | Floats) -> Floats:
