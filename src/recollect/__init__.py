@@ -69,4 +69,4 @@ def _list_plugins() -> set[str]:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted({*__all__, *_list_plugins()})

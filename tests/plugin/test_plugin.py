@@ -140,6 +140,7 @@ def test_it_is_a_function_in_python_that_takes_objects_and_says_what_it_takes(se
     assert called["findings"]["members_auc"] > 0.9
     assert called["people"] == 48
     assert "top_k: A token counts as predicted" in called["doc"]
+    assert {"fluency", "membership", "Session"} <= set(seen["dir"])
     assert "<svg" in called["html"]
 
 
@@ -169,6 +170,7 @@ def test_a_broken_plugin_is_listed_as_broken_and_the_doctor_names_it(tmp_path):
     listed, doctor = (run_python("-m", "recollect", verb, "--json", path=tmp_path) for verb in ("list", "doctor"))
     message = "The audit 'lost' of a plug-in cannot be loaded: ModuleNotFoundError: No module named 'no_such_package'."
     assert json.loads(listed.stdout)["audits"]["lost"] == f"BROKEN: {message}"
+    assert re.search(r"^cpu, 1 thread$|^cpu, \d+ threads$|^(?!cpu)", json.loads(doctor.stdout)["device"])
     assert json.loads(doctor.stdout)["broken_plugins"] == {"audit lost": message}
     shown = run_python("-m", "recollect", "doctor", path=tmp_path)
     assert "plug-in: audit lost" in text_of(shown.stdout)

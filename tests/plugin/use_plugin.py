@@ -88,6 +88,7 @@ if __name__ == "__main__":
         "again": run_command("run", "called/plan.yaml"),
         "python": call_from_python(),
         "contracts": check_contracts(),
+        "dir": dir(recollect),
         "torch": "torch" in sys.modules,
     }
     json.dump(seen, sys.stdout)

@@ -187,10 +187,16 @@ def test_a_setting_of_another_type_is_refused_with_what_it_is_and_what_is_allowe
         assert "is 'abc'. Input should be a valid number" in refusal.error.found
     assert refusal.error.found.startswith("fraction of the signal 'lowest-tokens' is")
     assert refusal.error.do.startswith(
-        "fraction: The share of tokens that count; at least one does. Its default is 0.2."
+        "fraction: The share of tokens that count, between 0 and 1; at least one token does. Its default is 0.2."
     )
     made = known.make("capped", {"cap": "3", "order": ["b", "a"]})
     assert made == Capped(cap=3.0, order=("b", "a"))
+
+
+def test_a_value_out_of_range_is_refused_under_the_name_of_its_setting():
+    with refused("out_of_range") as refusal:
+        make_signal("rmia", offline_a=2)
+    assert refusal.error.found == "offline_a is 2.0."
 
 
 def test_settings_that_the_class_of_a_plugin_refuses_in_its_own_way_are_a_plan_error(monkeypatch):

@@ -22,7 +22,7 @@ class LowestTokens:
     """
 
     fraction: float = 0.2
-    """The share of tokens that count; at least one does."""
+    """The share of tokens that count, between 0 and 1; at least one token does."""
 
     name: ClassVar[str] = "lowest-tokens"
     paper: ClassVar[str] = "Shi et al. 2024, Detecting Pretraining Data from Large Language Models"

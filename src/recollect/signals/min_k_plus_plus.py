@@ -26,7 +26,7 @@ class MinKPlusPlus:
     """
 
     fraction: float = 0.2
-    """The share of tokens that count; at least one does."""
+    """The share of tokens that count, between 0 and 1; at least one token does."""
 
     name: ClassVar[str] = "min-k-plus-plus"
     paper: ClassVar[str] = "Zhang et al. 2024, Min-K%++"

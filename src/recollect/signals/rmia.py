@@ -48,7 +48,7 @@ class Rmia:
     def __post_init__(self) -> None:
         check_at_least(1, gamma=1 if self.gamma is None else self.gamma)
         if self.offline_a is not None:
-            check_between(0, 1, line=self.offline_a)
+            check_between(0, 1, offline_a=self.offline_a)
 
     def score(self, evidence: Evidence, corpus: str) -> Scores:
         """The share of the controls that each record outdoes."""

@@ -51,7 +51,7 @@ class WorldAnswers:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """People of whom some trained the target (`member-…`), some did not (`other-…`), and some serve as controls.
+    """People, some in the target's training set (`member-…`), some not (`other-…`), and some who serve as controls.
 
     All write alike, so that nothing but a model's memory tells members from others.
     """
@@ -59,11 +59,11 @@ class World:
     kind: Kind = "causal"
     """What the models of this world predict."""
     members: int = 24
-    """How many of the audited people trained the target."""
+    """How many of the audited people are in the target's training set."""
     others: int = 24
-    """How many of them did not."""
+    """How many of them are not."""
     controls: int = 24
-    """How many people are known not to have trained it."""
+    """How many more people are known not to be in it."""
     seed: int = 0
     block: int = 64
     """Records scored at once."""
@@ -72,7 +72,7 @@ class World:
 
     @cached_property
     def corpora(self) -> dict[str, Corpus]:
-        """The corpora by the parts they play; members and others are mixed."""
+        """The corpora by role; members and others are mixed."""
         audited = [
             *self._build_records(labels.FAKE_MEMBER, self.members),
             *self._build_records(labels.FAKE_OTHER, self.others),
@@ -85,7 +85,7 @@ class World:
 
     @cached_property
     def member_records(self) -> list[Record]:
-        """The records that trained the target."""
+        """The records in the target's training set."""
         return [record for record in self.corpora[AUDITED] if record.owner.startswith("member")]
 
     def build_memoriser(self) -> Memoriser:
@@ -114,7 +114,7 @@ class World:
         return Evidence(models=models, corpora=self.corpora, answers=answers, cohorts={AUDITED: shadows})
 
     def limit_access(self, evidence: Evidence, max_access: Mapping[str, Access]) -> Evidence:
-        """The same evidence from models that show at most so much, by the parts they play."""
+        """The same evidence from models that show at most so much, by role."""
         limits = {name: access for role, access in max_access.items() for name in evidence.models_of_role(role)}
         models = {
             name: limited(model, limits[name]) if name in limits else model for name, model in evidence.models.items()

@@ -8,6 +8,7 @@ from multiprocessing import current_process, parent_process
 import torch
 
 from recollect.errors import ModelError
+from recollect.execution.threads import describe_threads
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,4 +54,6 @@ def _take_turns(device: torch.device) -> torch.device:
 def describe_device() -> str:
     """The default device and its threads, in words."""
     device = pick_device()
-    return f"cpu, {torch.get_num_threads()} threads" if device.type == "cpu" else torch.cuda.get_device_name(device)
+    if device.type == "cpu":
+        return f"cpu, {describe_threads(torch.get_num_threads())}"
+    return torch.cuda.get_device_name(device)
