@@ -195,7 +195,7 @@ def test_people_get_the_verdict_the_table_and_what_was_not_tested(folder):
     assert "AUC" in done.stdout
     assert "AUC  0." in done.stdout
     assert "Everybody, by score" in done.stdout, "the first rows of the table that the audit declares"
-    assert "Not shown (--out DIR writes a report, --json prints all): 1 limit of what was tested." in done.stderr
+    assert "Not shown (--out DIR writes a report, --json prints all): 1 untested matter." in done.stderr
     assert "Give --out DIR to keep the result, its tables (users) and a report." in done.stderr
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from markdown_it import MarkdownIt
 
+from recollect.pipeline.plans.limits import Limit, check_limits
 from recollect.report.audit_answer import build_answer
 from recollect.report.html import render_html
 from recollect.report.markdown import render_markdown
@@ -22,15 +23,15 @@ from recollect.results.result import (
 )
 
 SAID = (
-    "Pass: kept",
-    "Fail: exceeded",
+    "Pass",
+    "Fail",
     "Not checked",
     "There is no finding auc.",
     "records per user",
     "They wrote more.",
     "Not comparable.",
     "Placebo test failed.",
-    "25.0% (10.0% to 40.0%) of 40 runs",
+    "25 % (10–40 %) of 40 runs",
     "It accuses anybody.",
     "The audit accuses held-out controls as well.",
     "igh",  # how grave it is
@@ -82,6 +83,24 @@ def test_limits_that_were_not_kept_are_warnings_at_the_top(full):
     first, second = build_report(full).warnings
     assert "exposure_bits_planted_9.upper>7 was exceeded: 7.25" in first
     assert "auc>0.6 could not be checked: There is no finding auc." in second
+
+
+def test_the_reason_why_a_limit_was_not_checked_names_the_limit_once(full, exposed):
+    result = exposed()
+    checked = check_limits([Limit.parse("acu>0.6"), Limit.parse("auc>0.6")], result)
+    full.write_result(result.replace(limits=checked))
+    for warning, limit in zip(build_report(full).warnings, ("acu>0.6", "auc>0.6"), strict=True):
+        assert warning.count(limit) == 1
+        assert warning.count("checked") == 1
+
+
+def test_a_version_that_is_not_stated_beside_a_system_is_no_gap(full, exposed):
+    full.write_result(exposed().replace(about=About(system="shop-bot 2.1")))
+    subject = build_report(full).subject
+    assert subject["system"] == "shop-bot 2.1"
+    assert "version of the system" not in subject
+    full.write_result(exposed().replace(about=None))
+    assert build_report(full).subject["version of the system"] == "not stated"
 
 
 def test_what_is_withheld_was_not_tested(full):

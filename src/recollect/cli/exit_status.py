@@ -41,7 +41,11 @@ def determine_status(result: Result) -> AuditStatus:
         for check in result.limits
         if check.status == "exceeded"
     ]
-    unjudged = [check.reason or "" for check in result.limits if check.status == "not_checked"]
+    unjudged = [
+        f"The limit {check.limit!r} cannot be checked: {check.reason or 'no reason is given.'}"
+        for check in result.limits
+        if check.status == "not_checked"
+    ]
     if unjudged:
         return AuditStatus(audit=result.audit, status=COULD_NOT, message=" ".join([*exceeded, unjudged[0]]))
     if exceeded:

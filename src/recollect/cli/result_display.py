@@ -125,8 +125,9 @@ def _count_rest(result: Result, numbers: int) -> str:
         "more number": len(result.findings[numbers:]),
         "withheld number": len(result.withheld),
         "skipped number": sum(each.finding is not None for each in result.skipped),
-        "note": len(result.notes) + len(result.dropped),
-        "limit of what was tested": len(result.untested),
+        "note": len(result.notes),
+        "kind of records left out": len(result.dropped),
+        "untested matter": len(result.untested),
     }
     return ", ".join(f"{n} {what if n == 1 else _pluralise_displayed(what)}" for what, n in more.items() if n)
 
@@ -134,8 +135,8 @@ def _count_rest(result: Result, numbers: int) -> str:
 def _pluralise_displayed(what: str) -> str:
     """The plural of what is displayed.
 
-    >>> _pluralise_displayed("limit of what was tested"), _pluralise_displayed("more number")
-    ('limits of what was tested', 'more numbers')
+    >>> _pluralise_displayed("kind of records left out"), _pluralise_displayed("more number")
+    ('kinds of records left out', 'more numbers')
     """
     head, of, rest = what.partition(" of ")
     return f"{head}s{of}{rest}"

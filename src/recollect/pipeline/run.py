@@ -186,7 +186,8 @@ class _RunExecutor:
         role, source = self.known[id(model)]
         self.limit.refuse_exceeded()
         backend = self.plan.open_backend()
-        task = f"scoring with the {role}: {corpus.name.rpartition('/')[2]} ({describe_threads(backend.threads)})"
+        named = role if role[-1].isdigit() else f"the {role}"
+        task = f"scoring with {named}: {corpus.name.rpartition('/')[2]} ({describe_threads(backend.threads)})"
         return score_corpus(
             model if backend.in_process else source,
             corpus,

@@ -64,7 +64,8 @@ def _add_junit_limit(suite: Element, result: Result, limit: LimitCheck) -> None:
         value = "" if limit.value is None else f": the value is {limit.value:.6g}"
         _add_junit_message(test, "failure", f"The limit {limit.limit} was exceeded{value}.")
     elif limit.status == "not_checked":
-        _add_junit_message(test, "error", limit.reason or f"The limit {limit.limit} could not be checked.")
+        why = f": {limit.reason}" if limit.reason else "."
+        _add_junit_message(test, "error", f"The limit {limit.limit} could not be checked{why}")
 
 
 def _add_junit_message(test: Element, tag: str, message: str) -> None:

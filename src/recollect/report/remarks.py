@@ -9,7 +9,7 @@ from typing import Final
 from recollect.report.questions import Light
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
-from recollect.results.summary_rows import describe_count, format_number, group_withheld
+from recollect.results.summary_rows import describe_count, format_number, format_span, format_value, group_withheld
 
 REASONS: Final = {
     "explained_by_texts": "A classifier that never saw the model separates the audited from the controls as well as "
@@ -21,8 +21,8 @@ REASONS: Final = {
 }
 """Why an outcome is inconclusive, by its code; any other code is shown in its own words."""
 LIMITS: Final = {
-    "kept": Light(colour="green", words="Pass: kept"),
-    "exceeded": Light(colour="red", words="Fail: exceeded"),
+    "kept": Light(colour="green", words="Pass"),
+    "exceeded": Light(colour="red", words="Fail"),
     "not_checked": Light(colour="amber", words="Not checked"),
 }
 COMPARABLE: Final = {
@@ -140,10 +140,10 @@ def _describe_placebo(placebo: Placebo | None) -> Iterator[Remark]:
         return
     sentences = list[str]()
     if placebo.false_positive_rate is not None:
-        low_high = "" if placebo.interval is None else " ({:.1%} to {:.1%})".format(*placebo.interval)
+        low_high = "" if placebo.interval is None else f" ({format_span(*placebo.interval, 'share')})"
         sentences.append(
             f"The audit of controls, which are non-members, gave a finding in "
-            f"{placebo.false_positive_rate:.1%}{low_high} of {placebo.runs:,} runs."
+            f"{format_value(placebo.false_positive_rate, 'share')}{low_high} of {placebo.runs:,} runs."
         )
     if placebo.reason is not None:
         sentences.append(placebo.reason)

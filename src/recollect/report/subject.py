@@ -48,6 +48,8 @@ class AuditedModel:
 def build_subject(results: Mapping[str, Result]) -> dict[str, str]:
     """When, by whom and what for; what nobody stated is marked as not stated."""
     subject = {name: words or NOT_STATED for name, words in _collect_subject_about(results).items()}
+    if subject[ABOUT["system"]] != NOT_STATED and subject[ABOUT["version"]] == NOT_STATED:
+        del subject[ABOUT["version"]]  # it may be part of the name: --system 'shop-bot 2.1'
     return subject | {"made with": _list_versions(results) or NOT_STATED}
 
 

@@ -19,7 +19,7 @@ class TableView:
     terminal: tuple[str, ...] = ()
     """The few columns that a terminal shows; the first four, if none is named."""
     terminal_rows: int = 3
-    """How many rows a terminal shows; report and run folder have more."""
+    """How many rows a terminal shows at most: fewer where the verdict is long; report and run folder have more."""
     first: str | None = None
     """The column whose highest values come first; the order of the table, if None. A caption says so after a
     comma."""

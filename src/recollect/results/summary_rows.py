@@ -78,15 +78,26 @@ def _format_span(finding: Finding) -> str:
         return f"at most {format_value(high or 0, finding.unit)}"
     if high is None:
         return f"at least {format_value(low, finding.unit)}"
-    first, last = format_bare(low, finding.unit), format_bare(high, finding.unit)
-    return f"{first}{' to ' if '-' in first + last else '–'}{last}{' %' if finding.unit == 'share' else ''}"
+    return format_span(low, high, finding.unit)
+
+
+def format_span(low: float, high: float, unit: str) -> str:
+    """Two ends of a range in a summary row, to the same precision.
+
+    >>> format_span(0.00611, 0.17, "share"), format_span(0.34, 0.62, "share"), format_span(-1.5, 2.0, "nats")
+    ('0.6–17 %', '34–62 %', '-1.5 to 2')
+    """
+    first, last = format_bare(low, unit), format_bare(high, unit)
+    if unit == "share" and 0 < low < 0.01 <= high:
+        first = f"{100 * low:.1g}"  # beside whole percents
+    return f"{first}{' to ' if '-' in first + last else '–'}{last}{' %' if unit == 'share' else ''}"
 
 
 ABBREVIATIONS: Final = {
     "auc": "AUC",
     "tpr": "TPR",
     "fpr": "FPR",
-    "p": "p-Value",
+    "p": "p-value",
     "roc": "ROC",
     "ks": "KS",
     "ema": "EMA",
@@ -99,7 +110,7 @@ def title_name(name: str) -> str:
     """A name of a finding or an audit for a summary row, in title case; the error rate in it as a percentage.
 
     >>> [title_name(each) for each in ("tpr_at_fpr_0.01", "leakage_epsilon_p99", "p_still_there", "users_found")]
-    ['TPR at 1 % FPR', 'Leakage Epsilon P99', 'p-Value Still There', 'Users Found']
+    ['TPR at 1 % FPR', 'Leakage Epsilon P99', 'p-value Still There', 'Users Found']
     """
     words = re.sub(r"fpr_(0\.[0-9]+)", lambda rate: f"{100 * float(rate[1]):g} %_fpr", name).split("_")
     return " ".join(

@@ -80,13 +80,13 @@ class Limit:
             return findings[self.name]
         for skipped in result.skipped:
             if skipped.finding in (self.name, None):
-                raise PlanError(f"The limit {str(self)!r} cannot be checked: {skipped.reason}", code=skipped.code)
+                raise PlanError(skipped.reason, code=skipped.code)
         for withheld in result.withheld:
             if withheld.finding == self.name:
-                raise PlanError(f"The limit {str(self)!r} cannot be checked: {withheld.reason}", code=withheld.code)
+                raise PlanError(withheld.reason, code=withheld.code)
         known = f"There are: {', '.join(findings)}." if findings else "There are none."
         raise PlanError(
-            f"The limit {str(self)!r} cannot be checked: the {result.audit} audit has no finding {self.name!r}.",
+            f"The {result.audit} audit has no finding {self.name!r}.",
             do=f"{suggest_name(self.name, findings)}{known}",
             code="no_such_finding",
         )
@@ -97,7 +97,7 @@ class Limit:
             return finding.value
         if finding.interval is None:
             raise PlanError(
-                f"The limit {str(self)!r} cannot be checked: {finding.name} has no interval.",
+                f"The finding {finding.name} has no interval.",
                 do=f"Set the limit on its value: {str(replace(self, end=None))!r}.",
                 code="no_interval",
             )

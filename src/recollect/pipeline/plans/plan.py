@@ -69,7 +69,7 @@ class Plan:
     threads: int | None = None
     """Threads of each; by default the cores are divided among them."""
     backend: BackendRef = field(default_factory=BackendRef)
-    """Where models are trained and score: this machine, or a cluster."""
+    """Where models are trained and records are scored: this machine, or a cluster."""
     work_limit_gb: float | None = None
     """How many gigabytes the work folder may hold; nothing is begun in one that has reached that."""
     shared_work: bool = False

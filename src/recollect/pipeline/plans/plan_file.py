@@ -96,7 +96,7 @@ class PlanFile(Given):
     threads: int | None = Field(default=None, ge=1)
     """Threads of each."""
     backend: BackendName
-    """Where models are trained and score: local, ray, ray:HOST:6379, or `{ray: {cpus: 4, gpus: 1}}`."""
+    """Where models are trained and records are scored: local, ray, ray:HOST:6379, or `{ray: {cpus: 4, gpus: 1}}`."""
     about: About | None = None
     """Which system is audited, for whom and why."""
 
