@@ -211,15 +211,20 @@ def test_the_annex_names_the_audits_that_would_be_evidence(folder):
 
 
 THEIRS = """
+from dataclasses import dataclass
+from typing import ClassVar
 from markupsafe import Markup
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Scale
 from recollect.results.presentation import Presentation, TableView
 
+@dataclass(frozen=True, kw_only=True)
 class FluencyAudit:
-    name = "fluency"
-    presentation = Presentation(
+    name: ClassVar = "fluency"
+    question: ClassVar = "Does it know them?"
+    paper: ClassVar = "none"
+    presentation: ClassVar = Presentation(
         figures="theirs:draw",
         tables={"users": TableView(caption="Speakers", columns={"user": "Who"})},
         files={"more": ("more.txt", "theirs:read")},
@@ -227,6 +232,12 @@ class FluencyAudit:
         supports="leakage",
         outcome_words={"not_found": "Dumb"},
     )
+
+    def needs(self, evidence):
+        raise NotImplementedError
+
+    def run(self, evidence, rng, workspace=None):
+        raise NotImplementedError
 
 def draw(result, tables):
     scale = Scale(low=0.0, high=1.0, label="x")
