@@ -196,7 +196,7 @@ def _refuse_too_few_calibration(audit: ProvenanceAudit, found: int) -> NotEnough
     return NotEnoughData(
         f"A p-value of {audit.alpha:g} needs at least {needed} calibration users, and there are {found}: reference "
         f"users on whom no shadow model is trained, a share of {audit.calibration:g} unless shadows are given.",
-        do=f"Give controls with at least {users} users, or a larger calibration share.",
+        do=f"Give controls with at least {users} users, or a larger --calibration.",
         code="too_few_controls",
         needed=users,
     )
