@@ -129,7 +129,7 @@ def parse_overrides(overrides: Overrides) -> Iterator[tuple[str, Any]]:
         if not equals or not key.strip():
             raise PlanError(
                 f"{item!r} does not set anything.",
-                do="Write it as setting=value, such as units=200.",
+                do="Write it as setting=value, such as training.epochs=3.",
                 code="override_without_value",
             )
         try:

@@ -153,7 +153,7 @@ def _build_role_fields(verb: Verb) -> list[DeclaredField]:
     if verb.trains:
         text = "Trains what is missing: a built-in recipe or a YAML file."
         found.append(DeclaredField(name="recipe", hint=str, default=None, help=text, panel=_GIVEN))
-        text = "Change a setting of the recipe: --set units=200."
+        text = "Change a setting of the recipe: --set training.epochs=3."
         found.append(DeclaredField(name="set", hint=Mapping[str, Any], default=None, help=text, panel=_GIVEN))
     return found
 

@@ -124,7 +124,7 @@ Junit = Annotated[
 ]
 RecipeChanges = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set units=200."),
+    typer.Option("--set", metavar="SETTING=VALUE", help="Change a setting of the recipe: --set training.epochs=3."),
 ]
 
 

@@ -95,6 +95,8 @@ def test_settings_are_changed_and_audits_chosen_from_outside(home):
     [
         ("top_k: 3", "topk: 3", 12, "unknown_setting", "'top_k'"),
         ("  leakage:", "  leakge:", 11, "unknown_audit", "'leakage'"),
+        ("  leakage:", "  extract:", 11, "unknown_audit", "write extraction"),
+        ("  leakage:", "  palmistry:", 11, "unknown_audit", "once its package is installed"),
         ("user_column: author", "usr_column: author", 5, "unknown_setting", "'user_column'"),
         ("split_words: 20", "split_word: 20", 5, "unknown_setting", "'split_words'"),
         ("fpr: [0.1, 0.2]", "fpr: often", 10, "invalid_setting", "'often'"),

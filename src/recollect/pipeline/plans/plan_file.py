@@ -17,7 +17,7 @@ from pydantic_core import ErrorDetails
 
 from recollect import labels
 from recollect.audits.audit import Audit
-from recollect.audits.registry import AUDITS, find_verb
+from recollect.audits.registry import AUDITS, VERBS, find_verb
 from recollect.checks import quote_value, suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
@@ -287,7 +287,7 @@ class _PlanReader:
             if name not in AUDITS.names:
                 raise PlanError(
                     f"{self.document.locate(['audits', name])}: there is no audit {name!r}.",
-                    do=f"{suggest_name(name, AUDITS.names)}Known: {', '.join(AUDITS.names)}.",
+                    do=_suggest_audit(name),
                     code="unknown_audit",
                 )
 
@@ -358,3 +358,11 @@ def _explain_renamed_plan_key(old: Sequence[str], new: Sequence[str]) -> tuple[s
     """What a plan file of 0.1 called otherwise."""
     called = " and ".join(f"{before!r} is called {after!r}" for before, after in zip(old, new, strict=True))
     return f"{old[0]!r} is a setting of 0.1.", f"Since 0.2.0, {called}.", "renamed_setting"
+
+
+def _suggest_audit(name: str) -> str:
+    """What to do about an audit in a plan that there is not."""
+    if name in VERBS:
+        return f"The command {name} runs the audit {VERBS[name]!r}: write {VERBS[name]}."
+    known = f"{suggest_name(name, AUDITS.names)}Known: {', '.join(AUDITS.names)}."
+    return f"{known} One of a plug-in is known once its package is installed here: pip install it, then recollect list."
