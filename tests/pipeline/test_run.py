@@ -214,10 +214,10 @@ def test_what_one_plan_loaded_and_read_the_next_does_not_load_again(plan, whole,
 
 def test_everything_that_takes_long_is_reported(whole):
     _, _, told = whole
-    models = ("target", "shadow-0", "shadow-1")
+    models = ("the target", "shadow-0", "shadow-1")
     assert {what.split(":")[0] for what, _, _ in told} == {
         *("training 2 models", "judging"),
-        *(f"scoring with the {model}" for model in models),
+        *(f"scoring with {model}" for model in models),
     }
     assert all(done <= total for _, done, total in told)
 
@@ -251,9 +251,7 @@ def test_another_seed_draws_and_trains_other_shadows(plan, whole):
     assert other.findings[0].reading != result.findings[0].reading
 
 
-@pytest.mark.parametrize(
-    "moment", ["training 2 models", "scoring with the target", "scoring with the shadow-1", "judging"]
-)
+@pytest.mark.parametrize("moment", ["training 2 models", "scoring with the target", "scoring with shadow-1", "judging"])
 def test_a_run_interrupted_at_any_stage_continues_and_finds_the_same(plan, whole, tmp_path, moment):
     result, _, _ = whole
     disturbed = replace(plan, work=tmp_path / "work")

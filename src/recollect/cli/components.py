@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 from recollect.cli import console
@@ -37,7 +36,7 @@ def show_recipe(name: str, *, as_json: bool) -> None:
     if as_json:
         console.print_json(load_recipe(name).model_dump(mode="json"))
     else:
-        sys.stdout.write(read_recipe_text(name))
+        console.print_text(read_recipe_text(name))
 
 
 def find_broken_plugins() -> dict[str, str]:

@@ -16,7 +16,7 @@ from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any, Protocol
 
 from recollect.audits.workspace import NOTE_MARK
-from recollect.printable import PrintableStream, escape_json, escape_line, escape_message
+from recollect.printable import PrintableStream, escape_controls, escape_json, escape_line, escape_message
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -80,6 +80,11 @@ def print_json(value: Any) -> None:
     unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "") == "utf8"
     document = json.dumps(value, indent=2, ensure_ascii=not unicode, allow_nan=False)
     sys.stdout.write(escape_json(document) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Print lines on the console's standard output as they are, such as those of a file of ours."""
+    sys.stdout.write(escape_controls(text.rstrip("\n")) + "\n")
 
 
 def _open_screen() -> Console:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 MAX_LINES = 12
 """Lines that an audit takes in a terminal; report and run folder have the rest."""
-MAX_NUMBERS, MIN_NUMBERS = 5, 3
-"""Findings that are shown in a terminal: five, or three where the verdict is long."""
+MIN_NUMBERS = 3
+"""Findings that a terminal shows even where the verdict is long."""
 CLOSING_LINES = 2
 """Lines beneath the numbers: how much else there is to read, and where."""
 
@@ -50,7 +50,7 @@ def _display_verdict(result: Result, naming: Naming) -> tuple[int, int]:
     light, grade = choose_light(result, declared).words, f", severity {result.severity}" if result.severity else ""
     verdict = f"{title_name(result.audit)}: {light}{grade}. {render_text(result.verdict, naming)}"
     lines = console.count_lines(verdict)
-    most = max(MIN_NUMBERS, min(MAX_NUMBERS, MAX_LINES - CLOSING_LINES - lines))
+    most = max(MIN_NUMBERS, min(declared.terminal_findings, MAX_LINES - CLOSING_LINES - lines))
     findings = sorted(result.findings, key=lambda finding: finding.name not in declared.key_findings)
     first = result.replace(findings=tuple(findings[:most]))
     rows = [[row.title, row.both] for row in build_summary_rows(first)]

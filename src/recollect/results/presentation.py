@@ -43,6 +43,8 @@ class Presentation:
     """Tables that figures show better than rows do."""
     key_findings: frozenset[str] = frozenset()
     """Findings that a terminal shows before others; the first of the result, if none is named."""
+    terminal_findings: int = 5
+    """How many findings a terminal shows at most; fewer leave more room for rows of the listed table."""
     listed: str = ""
     """The table whose first rows a terminal lists; none if empty."""
     annex: tuple[str, ...] = ()

@@ -105,6 +105,8 @@ EXTRACTION_PRESENTATION: Final = Presentation(
             terminal_rows=10,
         )
     },
+    key_findings=frozenset({"proven", "best_bits", "unlisted_bits", "share_searched"}),
+    terminal_findings=4,
     listed="secrets",
     annex=("extraction", "queries"),
     advice=EXTRACTION_ADVICE,
