@@ -197,7 +197,7 @@ def find_atypical(ours: Floats, theirs: Floats, *, both_sides: bool) -> Bools:
 
 
 def compare_dated_shares(ours: Floats, theirs: Floats) -> bool:
-    """Whether both sides have times, and alike: only then can amounts of different periods be told apart.
+    """Whether both sides have times, and alike: only then can amounts of different periods be distinguished.
 
     Where mostly one side lacks them, units without a time would seem to be of another period.
 
