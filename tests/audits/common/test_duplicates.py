@@ -39,6 +39,12 @@ def test_copies_in_a_corpus_without_users_stay_unless_they_are_on_both_sides():
     assert dropped(audited, [Record(id="c", text="twice")]) == (["0", "1"], ["c"])
 
 
+def test_all_but_the_first_copy_without_a_user_are_left_out_if_own_copies_are():
+    audited = [Record(id=str(i), text="twice" if i < 2 else f"once {i}") for i in range(4)]
+    found = find_duplicates(audited, audited[3:], own=True)
+    assert (sorted(found.audited), sorted(found.controls), found.texts) == (["1", "3"], ["3"], 1)
+
+
 def test_long_texts_are_duplicates_if_most_of_their_shingles_are_common():
     near, far = LONG + " tomorrow", " ".join(reversed(LONG.split()))
     assert dropped(texts("a", (1, LONG)), texts("c", (1, near), (2, far))) == (["0"], ["0"])

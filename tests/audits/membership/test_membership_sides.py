@@ -231,3 +231,13 @@ def test_copies_of_a_users_own_texts_count_once():
     assert result.dropped["audited.near_duplicate"] == 8
     alone = judge(audited[:4], controls, target=Null())
     assert result.finding("any_member_p").value == alone.finding("any_member_p").value
+
+
+def test_copies_of_candidates_without_users_count_once():
+    audited, controls = (
+        [replace(r, user=None) for r in write(4, name, n, 1)] for name, n in (("ann", 12), ("cid", 45))
+    )
+    copied = [*audited, *(replace(record, id=f"{record.id}-again") for record in audited)]
+    result, alone = (judge(records, controls, target=Null(), by="record") for records in (copied, audited))
+    assert result.dropped["audited.near_duplicate"] == 12
+    assert result.finding("any_member_p").value == alone.finding("any_member_p").value

@@ -7,6 +7,7 @@ import pytest
 
 from recollect.audits.removal.confidence_scores import CalibrationScores
 from recollect.audits.removal.member_likelihood import fit_member_likelihood
+from recollect.testing.refusals import refused
 
 
 def calibration(rng, *, gain, count=4000):
@@ -45,3 +46,12 @@ def test_a_classifier_that_is_certain_is_no_evidence():
 def test_perfectly_separated_members_give_finite_coefficients():
     fitted = fit_member_likelihood(calibration(np.random.default_rng(3), gain=50.0), saturates=False)
     assert np.isfinite([fitted.intercept, fitted.confidence, fitted.difficulty]).all()
+
+
+@pytest.mark.parametrize("member", [True, False])
+def test_calibration_models_of_all_or_no_controls_are_refused(member):
+    scores = np.arange(4.0)
+    with refused("calibration_models_all_alike"):
+        fit_member_likelihood(
+            CalibrationScores(confidence=scores, difficulty=scores, member=np.full(4, member)), saturates=False
+        )

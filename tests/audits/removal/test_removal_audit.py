@@ -115,6 +115,21 @@ def test_records_on_both_sides_are_left_out_and_counted():
     assert alone.outcome == both.outcome == "found"
 
 
+def test_copies_of_a_record_count_once():
+    copies = [replace(record, id=record.id + "-again" * i) for record in QUERY[:20] for i in range(8)]
+    alone, copied = (run(FEW_MODELS, memoriser([]), query, CONTROL) for query in (QUERY[:20], copies))
+    assert copied.dropped == {"audited.near_duplicate": 140}
+    assert [each.n for each in copied.findings] == [each.n for each in alone.findings]
+    assert copied.finding("p_still_there").value == alone.finding("p_still_there").value
+
+
+def test_copies_in_the_calibration_set_train_the_same_models_as_their_first():
+    copies = [replace(record, id=f"{record.id}-{i}") for record in CONTROL[:60] for i in range(8)]
+    result = run(RemovalAudit(models=8), memoriser([]), QUERY, copies)
+    assert result.dropped == {"controls.near_duplicate": 420}
+    assert result.outcome == "not_found"
+
+
 def test_a_set_of_which_nothing_is_left_is_inconclusive():
     copies = [replace(record, id=f"x{i}") for i, record in enumerate(CONTROL[:5])]
     result = run(FEW_MODELS, memoriser([]), copies, CONTROL)

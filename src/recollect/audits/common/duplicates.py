@@ -1,4 +1,4 @@
-"""Texts that nobody owns alone: near-duplicates between the audited and the controls, and between users.
+"""Texts that nobody owns alone: near-duplicates between the audited and the controls, and between users; and copies.
 
 A control that says what an audited record says is no held-out record, and a phrase of two users tells nothing about
 either. Such texts are dropped wherever they occur: dropping them from one side only would leave the common phrases on
@@ -33,7 +33,7 @@ _BANDS, _ROWS = 16, 4
 
 @dataclass(frozen=True, kw_only=True)
 class Duplicates:
-    """Which records are left out on either side because their text occurs on both or with two users."""
+    """Which records are left out on either side because their text occurs on both, with two users, or once more."""
 
     audited: frozenset[str]
     """Ids of audited records."""
@@ -61,7 +61,7 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record], *, ow
     Texts of eight words or more are near-duplicates if the Jaccard similarity of their five-word shingles is 0.8 or
     more, found with MinHash (Broder 1997) and verified exactly; shorter ones if they are equal after normalisation of
     case, white space and punctuation. In scripts without spaces a character is a word. Arrays must be equal. Copies
-    with one user, or in a corpus without users on one side, stay.
+    with one user, or in a corpus without users on one side, stay unless `own` says otherwise.
 
     >>> ann = [Record(id="1", user="ann", text="Thank you!"), Record(id="2", user="ann", text="See you at nine.")]
     >>> bob = [Record(id="1", user="bob", text="thank  you"), Record(id="2", user="bob", text="Not before ten.")]
@@ -71,7 +71,8 @@ def find_duplicates(audited: Iterable[Record], controls: Iterable[Record], *, ow
     Args:
         audited: Records of one side.
         controls: Records of the other side; ids may repeat those of the first.
-        own: Whether copies with one user count as well, all but the first by id: their mean says no more than it.
+        own: Whether copies with one user, or without a user on one side, count as well, all but the first by id: they
+            say no more than it.
     """
     sides = [(0, record) for record in audited] + [(1, record) for record in controls]
     members = defaultdict[str, list[tuple[int, Record]]](list)
@@ -113,9 +114,8 @@ def _normalise_text(text: str) -> tuple[str, frozenset[int] | None]:
 
 
 def _list_repeats(found: Sequence[tuple[int, Record]]) -> list[tuple[int, Record]]:
-    """The duplicates of one user but for the first by id; none in a corpus without users."""
-    named = [each for each in found if each[1].user is not None]
-    return sorted(named, key=lambda each: each[1].id)[1:]
+    """The duplicates on one side, of one user or of none, but for the first by id."""
+    return sorted(found, key=lambda each: each[1].id)[1:]
 
 
 def _is_shared(found: Sequence[tuple[int, Record]]) -> bool:

@@ -112,12 +112,13 @@ def score_candidates(
 def find_unscored_duplicates(evidence: Evidence, controls: str | None, *, by: By = "record") -> Duplicates:
     """Texts of candidates and controls that nobody owns alone, which get no score; by user also an owner's copies.
 
-    The mean of ten copies scatters like one text, and not like the mean of ten that it would be compared with.
+    The mean of ten copies scatters like one text, and not like the mean of ten that it would be compared with. So do
+    copies without users: each would count as one more candidate.
     """
     audited = list(evidence.corpora[AUDITED])
     users = {record.user for record in audited} - {None}
     others = () if controls is None else (r for r in evidence.corpora[controls] if r.user not in users)
-    return find_duplicates(audited, others, own=by == "user")
+    return find_duplicates(audited, others, own=by == "user" or not users)
 
 
 def _sort_scores(scores: Scores) -> Scores:

@@ -108,7 +108,7 @@ def _explain_inconclusive_membership(case: Case) -> str:
             f"p-value is {smallest:.2g}){needed}."
         )
     copied = f" ({case.copied[0]:,} records of candidates and {case.copied[1]:,} of controls were left out because "
-    copied += "somebody else wrote nearly the same)"
+    copied += "they repeat another one, or somebody else wrote nearly the same)"
     return f"{_count_compared(case)} are too few{copied if any(case.copied) else ''}."
 
 

@@ -140,10 +140,10 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
 
 
 def find_unqueried_duplicates(evidence: Evidence, reference: Reference) -> Duplicates:
-    """Texts that two users wrote, exactly or nearly: they tell nothing about either, and are not queried."""
+    """Texts that two users wrote, exactly or nearly, and a user's own copies: they are not queried."""
     users = frozenset(reference.calibration)
     calibrating = (record for record in reference.corpus if find_owner(record) in users)
-    return find_duplicates(evidence.corpora[AUDITED], calibrating)
+    return find_duplicates(evidence.corpora[AUDITED], calibrating, own=True)
 
 
 def _match_query_periods(

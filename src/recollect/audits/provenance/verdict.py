@@ -33,7 +33,8 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
         copied = len(safeguards.duplicates.audited) if conclusion.code == "too_little_text" else 0
         return _explain_failed_safeguards(str(conclusion.code), safeguards) or (
             f"{_UNKNOWN}: {_explain_inconclusive_provenance(decisions, conclusion, safeguards, rule)}"
-            + f" Audited texts that were left out because somebody else wrote nearly the same: {copied}." * bool(copied)
+            + " Audited texts that repeat another one, or were left out because somebody else wrote nearly the same: "
+            f"{copied}." * bool(copied)
         )
     compared = safeguards.comparability is None or safeguards.comparability.periods_compared
     condition = _IF_SAME_PERIOD if outcome == "found" and not compared else ""

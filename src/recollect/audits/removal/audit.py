@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final, Literal
 import numpy as np
 
 from recollect.audits.audit import Needs
+from recollect.audits.common.duplicates import find_duplicates
 from recollect.audits.common.reference_check import refuse_target_as_reference
 from recollect.audits.common.result_builder import build_refusal
 from recollect.audits.removal.calibrated import compare_set, compare_users
@@ -162,6 +163,9 @@ class RemovalAudit:
             }
         unit: Unit = "user" if all(record.user is not None for record in controls) else "record"
         units = list_units(controls, unit)
+        if unit == "record":  # of two copies one must not train a model and the other not
+            copies = find_duplicates((), controls, own=True).controls
+            units = tuple(name for name in units if name not in copies)
         alone = self.method == "calibrated" and not evidence.trainable and bool(evidence.models_of_role(REFERENCE))
         if len(units) < MIN_CONTROLS or not self._count_fleet() or self._has_shadows(evidence) or alone:
             return {}

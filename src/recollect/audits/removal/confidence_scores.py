@@ -93,7 +93,9 @@ def choose_scored_unit(evidence: Evidence) -> Unit:
 
 
 def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
-    """The confidence scores of all that are compared; near-duplicates between sides, or between users, are left out.
+    """The confidence scores of all that are compared; of near-duplicates of one user, or of none, the first counts.
+
+    Those between sides, or between users, are left out altogether.
 
     Args:
         evidence: Holds the answers of the target, and of calibration models and references, about both corpora.
@@ -103,7 +105,7 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
         NotEnoughData: Nothing is left of a side.
     """
     shadows, references = evidence.models_of_role(SHADOW), evidence.models_of_role(REFERENCE)
-    repeated = find_duplicates(evidence.corpora[AUDITED], evidence.corpora[CONTROLS])
+    repeated = find_duplicates(evidence.corpora[AUDITED], evidence.corpora[CONTROLS], own=True)
     left_out = {AUDITED: repeated.audited, CONTROLS: repeated.controls}
     found = {
         (model, role): _score_model(evidence, model, role, unit, left_out[role])

@@ -18,6 +18,7 @@ from recollect.audits.removal.confidence_scores import (
     CalibrationScores,
     UnitScores,
 )
+from recollect.errors import NotEnoughData
 from recollect.signals.evidence import AUDITED, CONTROLS
 from recollect.signals.scores import Scores
 from recollect.stats.groups import Floats
@@ -64,7 +65,16 @@ def fit_member_likelihood(known: CalibrationScores, *, saturates: bool) -> Membe
     Args:
         known: Scores of calibration models, and which of them are of members.
         saturates: Whether confidence is cut, as that of classifiers is.
+
+    Raises:
+        NotEnoughData: There are no members, or no non-members.
     """
+    if known.member.all() or not known.member.any():
+        raise NotEnoughData(
+            "Calibration models must have been trained on some of the controls and not on others; here on all or none.",
+            do="Give a recipe, or calibration models of halves of the controls.",
+            code="calibration_models_all_alike",
+        )
     from sklearn.linear_model import LogisticRegression
 
     highest = float(np.quantile(known.confidence[known.member], SATURATED)) if saturates else np.inf

@@ -81,11 +81,12 @@ class MixtureMean:
         return math.hypot(own, _compute_t_quantile(level, freedom) * apart)
 
     def estimate(self, confidence: float) -> Estimate:
-        """The mean with its interval; probabilities lie between 0 and 1."""
+        """The mean with its interval; probabilities lie between 0 and 1, though rounding and corrections may not."""
         margin = self.compute_margin((1 - confidence) / 2)
-        interval = Interval(max(0.0, self.value - margin), min(1.0, self.value + margin), confidence)
+        low, value, high = (min(1.0, max(0.0, self.value + shift)) for shift in (-margin, 0.0, margin))
         method = "t-interval, widened by how much models differ" if len(self.models) > 1 else "t-interval"
-        return Estimate(value=self.value, interval=interval, n={"records": int(self.size)}, method=method)
+        n = {"records": int(self.size)}
+        return Estimate(value=value, interval=Interval(low, high, confidence), n=n, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
