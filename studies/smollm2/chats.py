@@ -41,7 +41,7 @@ class ChatSizes:
 
 
 CHAT_SIZES = {
-    "full": ChatSizes(members=40, held_out=40, controls=80, removed=10, chats=4, repeat=(1, 4, 16), draws=4096),
+    "full": ChatSizes(members=40, held_out=40, controls=80, removed=10, chats=4, repeat=(1, 4, 16), draws=1024),
     "small": ChatSizes(members=16, held_out=10, controls=40, removed=6, chats=4, repeat=(1, 8), draws=256),
 }
 

@@ -39,6 +39,7 @@ def sum_up(folder: Path) -> dict[str, Any]:
         "size": folder.name,
         "training_cpu_seconds": {file.parent.name: _read(file)["cpu_seconds"] for file in seconds},
         "precision": _read(folder / "precision.json") if (folder / "precision.json").exists() else None,
+        "null_exposures": _read(folder / "null_exposures.json") if (folder / "null_exposures.json").exists() else [],
         "planned": _read(folder / "planned.json"),
         "audits": {file.stem: _read(file) for file in files},
     }
@@ -59,6 +60,7 @@ def write_page(results: dict[str, Any]) -> str:
         "CHATS": _tabulate(halves["chats"]),
         "TRAININGS": ", ".join(f"`{name}` {value:.0f}" for name, value in results["training_cpu_seconds"].items()),
         "MEMORY": f"{max((row['peak_gb'] for row in audits.values()), default=0):.1f}",
+        "NULLS": _count_false_exposures(results),
         "PRECISION": _describe_precision(results),
         "SECONDS": f"{sum(row['cpu_seconds'] for row in audits.values()):,.0f}",
     }
@@ -86,6 +88,18 @@ def _describe_precision(results: dict[str, Any]) -> str:
                 values = _format(exact["findings"][key]), _format(rough["findings"][key])
                 lines.append(f"| | {key} | {values[0]} | {values[1]} |")
     return "\n".join(lines)
+
+
+def _count_false_exposures(results: dict[str, Any]) -> str:
+    """In how many draws of secrets that were planted nowhere exposure finds something in the base."""
+    rows = results.get("null_exposures", [])
+    if not rows:
+        return "False positives of exposure over other draws of secrets: not measured."
+    found = sum(row["outcome"] == "found" for row in rows)
+    return (
+        f"`exposure-base` with {len(rows)} other draws of as many secrets, planted nowhere: found in {found} of them. "
+        "The random draws with which they are compared are the same in all."
+    )
 
 
 def judge(row: dict[str, Any]) -> str:

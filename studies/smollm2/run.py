@@ -11,7 +11,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from chats import CHAT_SIZES, USER_TURN, write_chats
 from finetuning import LORA, RATES, fine_tune
 from people import SECRETS, SIZES, write_corpora
 
+from recollect.corpora.canaries.insertion import plant
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus_writer import write_corpus
@@ -33,6 +34,8 @@ from recollect.session import AuditResult, Session
 RECIPE = {"model.adapter.targets": LORA["target_modules"], "training.learning_rate": RATES["lora"]}
 """What `lora` must be told to train as the target was trained."""
 SHADOWS = 4
+NULL_SETS = 40
+"""Other draws of as many secrets, planted nowhere, by which the false positives of exposure are counted."""
 CHAT = "chat-"
 """What the names of models, corpora and audits of the chat half begin with."""
 Job = Callable[[], AuditResult]
@@ -159,6 +162,18 @@ class Study:
         }
         write_json(self.folder / "precision.json", row)
 
+    def count_false_exposures(self) -> None:
+        """Write down in how many draws of secrets that were planted nowhere the base is said to have memorised some."""
+        path = self.folder / "null_exposures.json"
+        rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        members = self.session.read(self._get("members"))
+        for seed in range(len(rows) + 1, NULL_SETS + 1):
+            drawn = self.folder / "corpora" / "null.canaries.json"
+            plant(members, replace(SECRETS, seed=seed))[1].save(drawn)
+            result = self._expose("base", canaries=str(drawn))
+            rows.append({"outcome": result.outcome, "any_memorised_p": result["any_memorised_p"].value})
+            write_json(path, rows)
+
     def _get(self, role: str, half: str = "") -> str:
         """The corpus of a role."""
         return str(self.corpora[half + role])
@@ -166,8 +181,8 @@ class Study:
     def _expose(self, name: str, half: str = "", **options: Any) -> AuditResult:
         half, steps = half or _find_half(name), SIZES[self.size].steps
         draws = (CHAT_SIZES if half else SIZES)[self.size].draws
-        canaries = self._get("canaries", half)
-        return self.session.exposure(self.model(name), canaries=canaries, draws=draws, max_steps=steps, **options)
+        settings = {"canaries": self._get("canaries", half), "draws": draws, "max_steps": steps, **options}
+        return self.session.exposure(self.model(name), **settings)
 
     def _extract(self, name: str) -> AuditResult:
         turn = {"user_turn": USER_TURN} if _find_half(name) else {}
@@ -291,6 +306,8 @@ def main() -> None:
     for name, job in study.list_audits().items():
         if not given.audits or name in given.audits:
             run_audit(name, job, study)
+    if not given.audits:
+        study.count_false_exposures()
     if (study.folder / "results" / "membership-user-target-bf16.json").exists():
         study.compare_precisions()
 
