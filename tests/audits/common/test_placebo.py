@@ -7,7 +7,7 @@ import pytest
 
 from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.matching import match_units
-from recollect.audits.common.placebo import judge_alarms, run_placebo
+from recollect.audits.common.placebo import _count_naming_runs, judge_alarms, run_placebo
 from recollect.stats.significance import conformal_p, holm
 from recollect.stats.two_sample_tests import mann_whitney
 
@@ -135,3 +135,16 @@ def test_a_right_test_fails_the_placebo_once_in_a_thousand_times(k, n):
         alarms = np.array([decide((scores[row], scores[~row])) for row in played])
         failures += judge_alarms(alarms, played, seed=seed, alpha=ALPHA).status == "failed"
     assert failures <= 1
+
+
+def test_runs_that_name_somebody_are_counted_as_by_sorting_every_draw():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((50, 30), dtype=np.float32)
+    played, places = rng.random((20, 30)) < 0.2, rng.integers(0, 4, 20)
+    runs = list(zip(played, places, strict=True))
+    slowly = [
+        sum(bool(set(np.argsort(-row)[:place]) & set(np.flatnonzero(playing))) for playing, place in runs)
+        for row in scores
+    ]
+    assert _count_naming_runs(scores, played, places).tolist() == slowly
+    assert max(slowly) > 0

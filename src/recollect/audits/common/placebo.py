@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from recollect import labels
 from recollect.audits.common.amounts import Amounts, Bools, Ints
@@ -200,13 +201,25 @@ def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, I
     limits = scipy.stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
     # a playing unit is named if no more than so many of all are before it
     places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
-    most = int(np.clip(places.max(initial=0), 1, controls))
     group, single = list[Ints](), list[Ints]()
     for _ in range(SIMULATIONS // _CHUNK):
         scores = rng.standard_normal((_CHUNK, controls), dtype=np.float32)
         group.append(np.count_nonzero(scores @ weights.T > limits, axis=1))
-        best = np.argpartition(-scores, most - 1, axis=1)[:, :most]
-        best = np.take_along_axis(best, np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1), axis=1)
-        among = played[:, best] & (np.arange(most) < places[:, None, None])
-        single.append(np.count_nonzero(among.any(axis=2), axis=0))
+        single.append(_count_naming_runs(scores, played, places))
     return np.concatenate(group), np.concatenate(single)
+
+
+def _count_naming_runs(scores: NDArray[np.float32], played: Bools, places: Ints) -> Ints:
+    """In how many placebo runs a playing unit is among the best of all, for each draw of scores [draws].
+
+    Args:
+        scores: Of all controls, drawn several times [draws, controls].
+        played: Which controls played the audited in each run [runs, controls].
+        places: How many of the best count in each run; 0 where nobody can be named.
+    """
+    found = np.zeros(len(scores), dtype=np.int64)
+    for place in np.unique(places[places > 0]).tolist():
+        best = scores >= -np.partition(-scores, place - 1, axis=1)[:, place - 1 : place]
+        playing = best.astype(np.float32) @ played[places == place].T.astype(np.float32)
+        found += np.count_nonzero(playing, axis=1)
+    return found
