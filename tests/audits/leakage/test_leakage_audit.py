@@ -309,3 +309,22 @@ def test_whom_a_model_has_seen_stands_on_its_card_if_it_has_one_that_says_so(tmp
         (tmp_path / "members.json").write_text(json.dumps(members))
     model = SimpleNamespace(name=str(tmp_path))
     assert find_users_seen_by_reference(Evidence(models={TARGET: model}, corpora={AUDITED: corpus}), TARGET) == seen
+
+
+def test_copies_of_a_users_own_record_do_not_stand_for_more_records():
+    world = World(members=12, others=0, controls=30)
+    audited, controls = (list(world.corpora[role]) for role in (AUDITED, CONTROLS))
+    copies = [replace(record, id=f"{record.id}-{i}") for record in controls[::3] for i in range(3)]
+    result = _compare_with_reference(audited, copies)
+    assert result.dropped["controls.near_duplicate"] == 60
+    assert {note.code for note in result.notes} >= {"amounts_matched"}
+    plain = _compare_with_reference(audited, [replace(record, id=f"{record.id}-0") for record in controls[::3]])
+    assert result.finding("leakage_excess") == plain.finding("leakage_excess")
+
+
+def _compare_with_reference(audited, controls):
+    """The result of comparing users of a model that has seen nobody with these controls."""
+    models = {TARGET: Null(seed=0), "reference": Null(seed=1)}
+    given = Evidence(models=models, corpora={AUDITED: Corpus.of(audited), CONTROLS: Corpus.of(controls)})
+    audit = LeakageAudit()
+    return audit.run(collect_evidence(audit, given, score=World().score, train=None), stream(0, "leakage"))

@@ -304,7 +304,7 @@ class MatchedUsers:
 
     comparison: Comparison
     duplicates: Duplicates
-    """Records that are left out of the comparison, because somebody else wrote nearly the same."""
+    """Records that are left out of the comparison: somebody else wrote nearly the same, or the user did before."""
     comparability: Comparability | None = None
     """Without the model; None where the same people are scored by other models, or there is nobody to compare with."""
 
@@ -318,6 +318,7 @@ def match_users(
 ) -> MatchedUsers:
     """Compare users with the null distribution: with the runs that one user alone wrote, from equal amounts of text.
 
+    Copies of a user's own record count once: ten of them leak no more than one, and must not stand for ten records.
     Only controls are matched. The same people, or people drawn at random from them, scored by other models are equal by
     design: nobody is cut.
 
@@ -329,7 +330,7 @@ def match_users(
         rule: Which runs count, and by what.
     """
     role = "" if plan.null is None else plan.null.corpus
-    duplicates = find_duplicates(evidence.corpora[AUDITED], evidence.corpora.get(CONTROLS, ()))
+    duplicates = find_duplicates(evidence.corpora[AUDITED], evidence.corpora.get(CONTROLS, ()), own=True)
     mine = replace(rule, dropped=duplicates.audited)
     users = tuple(sorted({record.owner for record in evidence.corpora[AUDITED]} - plan.seen))
     audited, null = collect_user_runs(evidence.corpora[AUDITED], users, read[0], unique, mine), NOBODY

@@ -43,7 +43,7 @@ class Case:
     by_truth: bool
     """Whether members are compared with non-members, and not candidates with controls."""
     copied: tuple[int, int] = (0, 0)
-    """Records of candidates and of controls that were left out because somebody else wrote nearly the same."""
+    """Records of candidates and controls that were left out: they repeat another, or somebody else wrote the same."""
 
 
 def build_verdict(case: Case) -> str:

@@ -52,7 +52,7 @@ class Safeguards:
     """What is known of a comparison beside its p-values."""
 
     duplicates: Duplicates
-    """Texts that are not queried, because somebody else wrote nearly the same."""
+    """Texts that are not queried, because somebody else wrote nearly the same, or the person did before."""
     comparability: Comparability | None
     """Without the target; None where there is too little to compare."""
     placebo: Placebo | None
