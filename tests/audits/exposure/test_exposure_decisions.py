@@ -13,8 +13,8 @@ from recollect.audits.exposure.verdict import build_exposure_verdict
 from recollect.corpora.canaries.formats import parse_format
 
 
-def measured(bits, *, planted, p=0.5):
-    secret = Secret(id=f"{planted}-{bits}", parsed=parse_format("{digits:4}"), text="1234", planted=planted)
+def measured(bits, *, planted, p=0.5, format="{digits:4}"):
+    secret = Secret(id=f"{planted}-{bits}", parsed=parse_format(format), text="1234", planted=planted)
     return Measurement(
         secret=secret,
         exposure_bits=bits,
@@ -154,3 +154,21 @@ def test_the_verdict_names_only_those_that_rank_above_the_controls():
     assert "as a group, the 4 that were planted 16 times rank above secrets that were never planted." in verdict
     single = decide([measured(9.0, planted=1), *[measured(1.0, planted=0)] * 60], alpha=0.05, at_random=True)
     assert "it ranks higher than secrets that were never planted" in build_exposure_verdict(single)
+
+
+def test_secrets_are_compared_with_controls_of_formats_of_the_same_size():
+    small = [measured(bits, planted=0, format="{digits:1}") for bits in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    rows = [measured(bits, planted=1) for bits in (1.0, 2.0, 3.0)]
+    assert decide([*rows, *small], alpha=0.05, at_random=True).p_by_repetitions == {1: 1.0}
+    one, both = (decide([*rows, *CONTROLS, *more], alpha=0.05, at_random=True) for more in ((), small))
+    assert one.p_by_repetitions == both.p_by_repetitions
+    assert one.smallest_p == both.smallest_p
+
+
+def test_several_sizes_of_formats_are_compared_within_each():
+    rows = [
+        measured(bits, planted=1, format=format) for bits in (5.0, 6.0, 7.0) for format in ("{digits:4}", "{digits:1}")
+    ]
+    small = [measured(bits, planted=0, format="{digits:1}") for bits in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
+    (p,) = decide([*rows, *CONTROLS, *small], alpha=0.05, at_random=True).p_by_repetitions.values()
+    assert p < min(decide([*rows[::2], *CONTROLS], alpha=0.05, at_random=True).p_by_repetitions.values())

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect import labels
 from recollect.audits.common.power import smallest_conformal_p, smallest_rank_p
 from recollect.audits.exposure.exposure_measurement import Measurement
+from recollect.stats.groups import Floats
 from recollect.stats.significance import conformal_p, holm, simes
+from recollect.stats.strata import DRAWS, van_elteren
 from recollect.stats.two_sample_tests import mann_whitney
+from recollect.streams import stream
+
+Stratum = tuple[Floats, Floats]
+"""Exposures of planted secrets and of controls that are compared with each other."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +81,8 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws:
     controls = tuple(row for row in rows if row.secret.is_control)
     times = sorted({row.secret.planted for row in secrets if row.secret.planted is not None})
     groups = {planted: tuple(row for row in secrets if row.secret.planted == planted) for planted in times}
-    p = [_compare_with_controls(group, controls) for group in groups.values()] if controls else []
+    compared = [_pair_with_controls(group, controls) for group in groups.values()] if controls else []
+    p = [_compare_with_controls(strata) for strata in compared]
     return Decisions(
         secrets=secrets,
         controls=controls,
@@ -84,7 +93,7 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws:
         any_p=simes([row.p_value for row in secrets]) if at_random else None,
         smallest_p=min(
             _find_smallest_random_p(secrets, draws) if at_random else 1.0,
-            *(len(p) * _find_smallest_control_p(len(group), len(controls)) for group in groups.values() if p),
+            *(len(p) * _find_smallest_control_p(strata) for strata in compared),
             1.0,
         ),
         # where there are two kinds of test they share alpha, so that the false positive rate stays below it
@@ -101,16 +110,41 @@ def _find_smallest_random_p(secrets: Sequence[Measurement], draws: int | None) -
     return simes(np.clip(best, 0.0 if draws is None else 1 / (1 + draws), 1.0))
 
 
-def _find_smallest_control_p(planted: int, controls: int) -> float:
+def _pair_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> list[Stratum]:
+    """For decisions by controls: the exposures of both by how many secrets of their format are possible.
+
+    One of two possible secrets has at most one bit, and half of all one of a million have more: only secrets of formats
+    of one size rank alike under the null hypothesis.
+    """
+    sizes = sorted({row.secret.parsed.size for row in planted} & {row.secret.parsed.size for row in controls})
+    found = list[Stratum]()
+    for size in sizes:
+        ours, theirs = (
+            np.array([row.compared_bits for row in rows if row.secret.parsed.size == size])
+            for rows in (planted, controls)
+        )
+        found.append((ours, theirs))
+    return found
+
+
+def _find_smallest_control_p(strata: Sequence[Stratum]) -> float:
     """The smallest p-value of exposures against controls: if all planted secrets rank above them."""
+    if len(strata) > 1:
+        together = math.prod(smallest_rank_p(len(ours), len(theirs)) for ours, theirs in strata)
+        return max(together, 1 / (1 + DRAWS))
+    planted, controls = map(len, strata[0]) if strata else (0, 0)
     if planted > 1 and controls > 1:
         return smallest_rank_p(planted, controls)
-    return min(1.0, planted * smallest_conformal_p(controls))
+    return min(1.0, planted * smallest_conformal_p(controls)) if controls else 1.0
 
 
-def _compare_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> float:
+def _compare_with_controls(strata: Sequence[Stratum]) -> float:
     """A p-value for the decision on "the planted secrets rank like the controls", valid for any model."""
-    ours, theirs = ([row.compared_bits for row in rows] for rows in (planted, controls))
+    if not strata:
+        return 1.0
+    if len(strata) > 1:
+        return van_elteren(strata, rng=stream(0, *labels.STREAM_EXPOSURE_STRATA)).p
+    ours, theirs = strata[0]
     if len(ours) > 1 and len(theirs) > 1:
         return mann_whitney(ours, theirs).p
     # Bonferroni over the planted secrets
