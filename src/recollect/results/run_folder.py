@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 from recollect.checks import check_names
 from recollect.errors import StoreError
 from recollect.files import make_private_folder, write_atomically, write_json
+from recollect.files.arrow_tables import read_parquet
 from recollect.results.result import Result
 from recollect.results.result_schema import read_result_file
 from recollect.results.run_manifest import refuse_changed_file, remove_run_manifest
@@ -120,8 +121,7 @@ class RunFolder:
         path = self.path / result.tables[name]
         refuse_changed_file(self.path, path)
         try:
-            with pq.ParquetFile(path) as file:  # pq.read_table would load pandas, which takes longer than all else
-                return file.read(use_threads=False)
+            return read_parquet(path)
         except (OSError, pa.ArrowInvalid) as error:
             raise StoreError(
                 f"{str(path)!r} cannot be read: {error}.", do="Run the audit again.", code="damaged_table"

@@ -15,6 +15,7 @@ from recollect import labels
 from recollect.digests import digest_bytes
 from recollect.errors import StoreError
 from recollect.files import write_atomically
+from recollect.files.arrow_tables import read_parquet, read_values
 from recollect.models.answers import Answers
 
 SUFFIX = ".parquet"
@@ -81,7 +82,7 @@ def read_shard(path: Path, address: str) -> Answers:
         StoreError: It is damaged, or is not of this store.
     """
     try:
-        answers = _parse_shard(_read_shard_table(path))
+        answers = _parse_shard(read_parquet(path))
     except _READ_ERRORS as error:
         raise _build_damaged_shard_error(path, str(error)) from error
     _refuse_foreign_shard(path, address, answers.records)
@@ -95,7 +96,7 @@ def read_record_digests(path: Path, address: str) -> Digests:
         StoreError: It is damaged, or is not of this store.
     """
     try:
-        records = _read_shard_table(path, columns=["record"]).column("record").to_pylist()
+        records = read_parquet(path, ["record"]).column("record").to_pylist()
         _refuse_foreign_shard(path, address, records)
         return pack_shard_digests(records)
     except _READ_ERRORS as error:
@@ -123,12 +124,6 @@ def build_empty_shard(*, double: bool = False) -> Answers:
     return Answers(records=(), offsets=np.zeros(1, np.int64), known=np.zeros(0, np.bool_), **columns)
 
 
-def _read_shard_table(path: Path, columns: list[str] | None = None) -> pa.Table:
-    """The columns of a Parquet file."""
-    with pq.ParquetFile(path) as file:
-        return file.read(columns=columns, use_threads=False)
-
-
 def _build_shard_table(answers: Answers, double: bool, threads: Sequence[int]) -> pa.Table:
     """The answers as a table with list columns; columns that the model does not show are left out."""
     offsets = pa.array(answers.offsets, pa.int32())
@@ -153,11 +148,11 @@ def _build_shard_table(answers: Answers, double: bool, threads: Sequence[int]) -
 def _parse_shard(table: pa.Table) -> Answers:
     """The answers that `_build_shard_table` wrote."""
     lists = {name: table.column(name).combine_chunks() for name in table.column_names if name != "record"}
-    offsets = lists["rank"].offsets.to_numpy().astype(np.int64)
-    columns: dict[str, Any] = {name: _flatten_list_column(lists[name]) for name in _COLUMNS if name in lists}
+    offsets = read_values(lists["rank"].offsets).astype(np.int64)
+    columns: dict[str, Any] = {name: read_values(lists[name].flatten()) for name in _COLUMNS if name in lists}
     if "logits" in lists:
         rows = lists["logits"].flatten()
-        columns["logits"] = _flatten_list_column(rows).reshape(-1, rows.type.list_size)
+        columns["logits"] = read_values(rows.flatten()).reshape(-1, rows.type.list_size)
     records = tuple(table.column("record").to_pylist())
     if (table.schema.metadata or {}).get(_CHECKSUM_KEY) != _compute_shard_checksum(records, offsets, columns):
         raise ValueError("its content is not what was written")
@@ -171,12 +166,6 @@ def _compute_shard_checksum(
     """The digest of all that a shard holds: a wrong number must not pass for a right one."""
     named = [part for name, values in columns.items() for part in (name.encode(), np.ascontiguousarray(values).data)]
     return digest_bytes("".join(records).encode(), np.ascontiguousarray(offsets, np.int64).data, *named).encode()
-
-
-def _flatten_list_column(column: Any) -> NDArray[Any]:
-    """The values of a list column of a shard, concatenated."""
-    values: NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
-    return values
 
 
 def _refuse_foreign_shard(path: Path, address: str, records: Sequence[str]) -> None:

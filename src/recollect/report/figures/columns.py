@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from recollect.files.arrow_tables import read_values
 from recollect.report.figures.scale import Floats
 
 
@@ -17,8 +18,7 @@ def read_column(table: pa.Table, name: str) -> Floats:
 
 
 def _read_chunk(chunk: pa.Array) -> Floats:
-    """The numbers of a piece of a column; Arrow's own way to NumPy would load pandas, which takes longer."""
-    if chunk.null_count or not len(chunk):
+    """The numbers of a piece of a column."""
+    if chunk.null_count:
         return np.array([np.nan if value is None else value for value in chunk.to_pylist()], dtype=np.float64)
-    values = np.frombuffer(chunk.buffers()[1], dtype=chunk.type.to_pandas_dtype())
-    return values[chunk.offset : chunk.offset + len(chunk)].astype(np.float64)
+    return read_values(chunk).astype(np.float64)
