@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from recollect.corpora import Corpus, Record, Split, assign_artificial_users, corpus, read_corpus, spill
-from recollect.corpora.readers import arrays, arrow_rows, byte_streams
+from recollect.corpora.readers import arrays, arrow_rows, byte_streams, kept_records
 from recollect.corpora.synthetic import make_texts
 
 
@@ -66,6 +66,7 @@ def test_ten_times_the_records_take_no_more_memory(tmp_path, monkeypatch, make):
     monkeypatch.setattr(byte_streams, "BUFFER_BYTES", 1 << 12)
     monkeypatch.setattr(arrays, "BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(arrow_rows, "ROWS_PER_BATCH", 64)
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 1 << 12)
 
     def work(source: Path | pd.DataFrame) -> None:
         corpus = read_corpus(source)
@@ -90,7 +91,8 @@ def test_users_are_counted_in_bounded_memory(monkeypatch):
     assert peak(lambda: count(10_000)) < peak(lambda: count(1_000)) + 4 * 9_000
 
 
-def test_pieces_and_artificial_users_are_made_as_they_are_read(tmp_path):
+def test_pieces_and_artificial_users_are_made_as_they_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 1 << 12)
     path = tmp_path / "a.txt"
     path.write_text("One sentence. And another one.\n" * 5_000)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from recollect.corpora.readers import read_limits
+from recollect.corpora.readers import kept_records, read_limits
 from recollect.corpora.readers.corpus_reader import read_corpus
 from recollect.corpora.readers.read_limits import FREE_BYTES, MEGABYTE, ReadLimits
 from recollect.pipeline.plans.refs import CorpusRef
@@ -81,7 +81,8 @@ def test_limits_are_positive():
         ReadLimits(max_record_mb=0)
 
 
-def test_a_file_that_changes_between_passes_is_noticed_though_size_and_time_are_the_same(tmp_path):
+def test_a_file_that_changes_between_passes_is_noticed_though_size_and_time_are_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 0)  # a larger corpus, which is read anew
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "one"}\n{"text": "two"}\n')
     corpus, state = read_corpus(path), path.stat()
@@ -92,7 +93,8 @@ def test_a_file_that_changes_between_passes_is_noticed_though_size_and_time_are_
         list(corpus)
 
 
-def test_a_table_that_changes_between_passes_is_noticed_likewise(tmp_path):
+def test_a_table_that_changes_between_passes_is_noticed_likewise(tmp_path, monkeypatch):
+    monkeypatch.setattr(kept_records, "KEPT_BYTES", 0)  # a larger corpus, which is read anew
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"text": ["one", "two"]}), path, compression="none", use_dictionary=False)
     corpus, state = read_corpus(path), path.stat()

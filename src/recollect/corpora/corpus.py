@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -38,14 +38,22 @@ RECENT_USERS = 4096
 _NO_USER = b"\xff" * 8
 
 
-def summarise_corpus(records: Iterable[Record]) -> Summary:
-    """The summary of some records: size, users, kind and digest."""
+def summarise_corpus(records: Iterable[Record], on_record: Callable[[Record, int], None] | None = None) -> Summary:
+    """The summary of some records: size, users, kind and digest.
+
+    Args:
+        records: The records.
+        on_record: Is given every record, and how many bytes its id, user and content are long.
+    """
     state, users, size = new_hasher(), Spill(), 0
     kind: Kind | None = None
     recent: set[str] = set()
     for record in records:
         user = record.user
-        state.update(encode_identity(record))
+        identity = encode_identity(record)
+        state.update(identity)
+        if on_record is not None:
+            on_record(record, len(identity))
         size += 1
         kind = kind or record.kind
         if user is not None and user not in recent:
@@ -68,7 +76,7 @@ def encode_identity(record: Record) -> bytes:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Records in a stable order. Iterating opens the underlying files anew; nothing is held in memory."""
+    """Records in a stable order. Iterating opens the underlying files anew; only a small corpus is held in memory."""
 
     name: str
     """How a reader of the report will know it: usually the file it came from."""
@@ -147,7 +155,7 @@ class _HasColumns(Protocol):
     def __call__(self) -> Iterator[Record]:
         """The records of a new pass."""
 
-    def with_column(self, column: str) -> Self:
+    def with_column(self, column: str) -> Callable[[], Iterator[Record]]:
         """Opens the same records with one more column."""
 
 

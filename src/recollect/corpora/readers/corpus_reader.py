@@ -20,6 +20,7 @@ from recollect.corpora.readers.corpus_shards import FORMATS, Shard, find_shards
 from recollect.corpora.readers.faults import SKIP_ADVICE, Fault, describe_reason, quote_excerpt
 from recollect.corpora.readers.format_table import READERS
 from recollect.corpora.readers.json_lines import PEEK_ROWS
+from recollect.corpora.readers.kept_records import RecordBuffer
 from recollect.corpora.readers.memory import Source
 from recollect.corpora.readers.object_storage import is_in_object_storage
 from recollect.corpora.readers.read_limits import ReadLimits
@@ -49,8 +50,9 @@ def read_corpus(  # noqa: PLR0913 - one argument for each way in which a corpus 
     texts of anything. Without an id column, ids are line numbers (row numbers in tables and arrays), after the
     name of the file where there are several.
 
-    Memory does not grow with the corpus: nothing is held but the record at hand, and every pass opens the
-    files anew. What is wrong is a `CorpusError` that names file and line.
+    Memory does not grow with the corpus: of a large one, nothing is held but the record at hand, and every pass opens
+    the files anew; a small one, of some four megabytes, is read once and kept. What is wrong is a `CorpusError` that
+    names file and line.
 
     In memory: list[str], list[dict], a pandas or polars DataFrame, a `datasets.Dataset`, a pyarrow Table. They give
     the records, ids and digest of a JSONL or Parquet file of the same content and types: a row's id is that of its
@@ -138,16 +140,16 @@ def _has_integer_labels(shard: Shard, layout: Layout) -> bool:
 def _check_corpus(name: str, reader: RecordReader) -> Corpus:
     """The corpus after the one pass that finds its faults, its size and its digest."""
     ids: Spill | None = Spill() if reader.layout.id else None
-    dropped: Counter[str] = Counter()
-    summary = summarise_corpus(reader.iter_records(dropped, None if ids is None else ids.add))
+    dropped, kept = Counter[str](), RecordBuffer()
+    summary = summarise_corpus(reader.iter_records(dropped, None if ids is None else ids.add), kept.add)
     duplicates = None if ids is None else find_duplicate_ids(reader, ids)
     if duplicates is not None:
         reader = replace(reader, duplicates=duplicates)
-        dropped = Counter()
-        summary = summarise_corpus(reader.iter_records(dropped))
+        dropped, kept = Counter(), RecordBuffer()
+        summary = summarise_corpus(reader.iter_records(dropped), kept.add)
     if not summary.size:
         raise _build_empty_corpus_error(name, dropped)
-    return Corpus(name, reader, dict(sorted(dropped.items())), summary)
+    return Corpus(name, kept.choose_source(reader), dict(sorted(dropped.items())), summary)
 
 
 def _build_empty_corpus_error(name: str, dropped: Counter[str]) -> CorpusError:
