@@ -91,33 +91,51 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     return f"Did you mean {near[0]!r}? " if near else ""
 
 
-def read_setting(kind: type, name: str, value: Any, *, owner: str) -> Any:
+def read_setting(kind: type, name: str, value: Any, *, owner: str = "") -> Any:
     """The value of a setting, checked against the type of its field: YAML and options have no tuples.
 
     Args:
         kind: A dataclass, whose fields are its settings.
         name: The setting.
         value: What was given for it.
-        owner: Whose setting it is, for the message: "signal 'loss'".
+        owner: Whose setting it is, for the message: "signal 'loss'"; empty where the message is put under its name.
 
     Raises:
         PlanError: The value is not of that type; the message names it and says what the setting is.
     """
+    try:
+        hint = typing.get_type_hints(kind)[name]
+    except NameError:
+        return value  # a type that is known to type checkers alone
+    try:
+        return read_value(hint, value)
+    except ValueError as error:
+        raise PlanError(
+            f"{name}{owner and f' of the {owner}'} is {quote_value(value)}. {error}.",
+            do=f"{_describe_setting(kind, name)}Change it, or leave it out for the default.",
+            code="invalid_setting",
+        ) from None
+
+
+def read_value(hint: Any, value: Any) -> Any:
+    """The value of a setting as its type has it: a list that was written for a tuple is one.
+
+    >>> read_value(tuple[int, ...], [1, 2])
+    (1, 2)
+
+    Raises:
+        ValueError: It is not of that type; the message says what is.
+    """
     from pydantic import ConfigDict, PydanticUserError, TypeAdapter, ValidationError  # lists do without it
 
     try:
-        hint = typing.get_type_hints(kind)[name]
         adapter = TypeAdapter(hint, config=None if _has_own_config(hint) else ConfigDict(arbitrary_types_allowed=True))
     except (NameError, PydanticUserError):
         return value  # a type that is known to type checkers alone
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        raise PlanError(
-            f"{name} of the {owner} is {quote_value(value)}. {error.errors()[0]['msg']}.",
-            do=f"{_describe_setting(kind, name)}Change it, or leave it out for the default.",
-            code="invalid_setting",
-        ) from None
+        raise ValueError(error.errors()[0]["msg"]) from None
 
 
 def _has_own_config(hint: Any) -> bool:

@@ -92,15 +92,12 @@ class DeclaredField:
 
     def _validate(self, value: Any) -> Any:
         """The value, checked against its type."""
-        from pydantic import TypeAdapter, ValidationError
+        from recollect.checks import read_value
 
         try:
-            return TypeAdapter(self.hint).validate_python(value)
-        except ValidationError as error:
-            message = error.errors()[0]["msg"]
-            raise PlanError(
-                f"{self.option} is {value!r}. {message}.", do="See --help.", code="invalid_setting"
-            ) from None
+            return read_value(self.hint, value)
+        except ValueError as error:
+            raise PlanError(f"{self.option} is {value!r}. {error}.", do="See --help.", code="invalid_setting") from None
 
 
 def list_fields(kind: Any, *, skip: frozenset[str] = frozenset(), panel: str | None = None) -> list[DeclaredField]:
@@ -149,8 +146,8 @@ def _choose_typer_type(hint: Any) -> tuple[Any, str | None]:
         return list[str], "SETTING=VALUE"
     if _holds_many(hint):
         return list[str], "VALUE"
-    if len(kinds) == 1 and typing.get_origin(kinds[0]) is Literal:
-        return kinds[0], None
+    if all(typing.get_origin(kind) is Literal for kind in kinds):
+        return Literal[*(choice for kind in kinds for choice in typing.get_args(kind))], None
     names = {int: "INTEGER", float: "NUMBER", str: "TEXT"}
     return str, names.get(kinds[0], "VALUE")
 

@@ -59,7 +59,10 @@ class MembershipAudit:
     by: By = "record"
     """What is audited: single records, or users by the mean score of their records."""
     correction: Correction = "auto"
-    """Correction of p-values for many candidates: `benjamini-hochberg`, `holm`, or `auto`."""
+    """Correction of p-values for many candidates. `holm`: at most alpha is the probability that anybody is identified
+    falsely; use it where one wrong name does harm. `benjamini-hochberg`: at most a share alpha of those identified is
+    expected to be false; finds more, and holds where each user has one candidate. `auto`: `holm` where a user has
+    several candidates, else `benjamini-hochberg`."""
     shadows: int = 8
     """Number of shadow models to train, if the signal needs them and none are given."""
     alpha: float = 0.05

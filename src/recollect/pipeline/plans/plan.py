@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel
 
 from recollect.audits.audit import Audit, Needs
 from recollect.audits.registry import AUDITS
 from recollect.audits.rounds import refuse_missing
-from recollect.checks import check_at_least, check_names, quote_value, suggest_name
+from recollect.checks import check_at_least, check_names, read_setting, suggest_name
 from recollect.corpora.cohorts import Cohorts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.members import Members, read_members
@@ -220,15 +219,7 @@ def read_planned_setting(audit: str, name: str, value: Any) -> Any:
             do=f"{suggest_name(str(name), [*known, OWN])}It has: {', '.join(known)}.",
             code="unknown_setting",
         )
-    try:
-        return TypeAdapter(typing.get_type_hints(kind)[name]).validate_python(value)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise PlanError(
-            f"{name} is {quote_value(value)}. {first['msg']}.",
-            do="Change it, or leave it out for the default.",
-            code="invalid_setting",
-        ) from None
+    return read_setting(kind, name, value)
 
 
 def collect_settings(audit: Audit) -> dict[str, Any]:

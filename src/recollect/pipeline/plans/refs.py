@@ -74,7 +74,10 @@ class ModelRef(_Reference):
     mask_seed: int = 0
     """Masked models: seed of the random patterns."""
     precision: Precision | Literal["stored"] = "stored"
-    """Precision of computation; by default that of the stored weights if the device supports it, else float32."""
+    """Precision of computation. `stored`: that of the weights, as deployed, if the device supports it, else `float32`.
+    `float32`: for scores that other machines reproduce closely. `bfloat16` or `float16`: half the memory, coarser
+    scores. `float64`: where the last digit matters, at twice the memory. References and shadow models follow the
+    target."""
     sampling_top_k: Annotated[int, Field(ge=1)] = 40
     """Assume that the deployed model samples from so many top tokens; each score keeps their probability mass."""
     sampling_temperature: Annotated[float, Field(gt=0)] = 1.0
