@@ -83,6 +83,7 @@ def test_the_code_of_a_page_runs_from_top_to_bottom(page, shelf, tmp_path, monke
     for block in list_blocks(page.read_text(encoding="utf-8"), "python"):
         exec(compile(block, str(page), "exec", dont_inherit=True), names)  # noqa: S102 - our own documentation
     SIGNALS.registered.clear()
+    AUDITS.registered.clear()
 
 
 @pytest.mark.parametrize("verb", sorted(verb for verb, audit in list_audits_by_verb().items() if audit in AUDITS.table))

@@ -5,12 +5,15 @@ Importing this loads neither torch nor transformers: every function comes with w
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from recollect.version import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from recollect.api import check as check
     from recollect.api import clean as clean
     from recollect.api import compare as compare
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from recollect.api import verify as verify
     from recollect.corpora import read_corpus as read_corpus
     from recollect.models import load_model as load_model
+    from recollect.pipeline.plans.own_audits import register_audit as register_audit
     from recollect.pipeline.plans.refs import CorpusRef as CorpusRef
     from recollect.pipeline.plans.refs import ModelRef as ModelRef
     from recollect.results.result import Result as Result
@@ -44,10 +48,11 @@ _HOMES = {
     "Result": "recollect.results.result",
     "load_model": "recollect.models",
     "read_corpus": "recollect.corpora",
+    "register_audit": "recollect.pipeline.plans.own_audits",
     "register_signal": "recollect.signals.registry",
 }
 _AUDITS = ("exposure", "extract", "leakage", "membership", "provenance", "removal")
-"""The verbs of our own audits; those of plug-ins are found as well, by their names."""
+"""The verbs of our own audits; those of plug-ins and of registered audits are found as well, by their names."""
 
 __all__ = ["__version__", *_AUDITS, *_HOMES]  # noqa: PLE0604 - names from the table above
 
@@ -56,9 +61,15 @@ def __getattr__(name: str) -> Any:
     """The functions that are worth waiting for: one per verb, and what they take and give."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _AUDITS or name in _list_plugins():
+    if name in _AUDITS or name in _list_registered() or name in _list_plugins():
         return import_module("recollect.api").build_verb_function(name)
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+
+
+def _list_registered() -> Collection[str]:
+    """The verbs of audits that this process registered; none, if nothing was loaded with which it could."""
+    registry = sys.modules.get("recollect.audits.registry")
+    return () if registry is None else registry.AUDITS.registered
 
 
 def _list_plugins() -> set[str]:
