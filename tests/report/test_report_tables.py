@@ -6,8 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from recollect.report.presentations import find_presentation
-from recollect.report.tables import MAX_CELLS, MAX_CHARACTERS, build_table
+from recollect.report.tables import MAX_CELLS, MAX_CHARACTERS, build_table, merge_id_columns
 from recollect.results.presentation import TableView
+from recollect.results.result import Result
 
 PLACE = "tables/x/rows.parquet"
 
@@ -70,3 +71,13 @@ def test_no_table_is_longer_than_a_page_can_hold():
 
 def test_columns_with_headings_of_their_own_are_columns_that_the_audit_writes(exposures):
     assert {*find_presentation("exposure").tables["secrets"].columns} <= {*exposures()["secrets"].column_names}
+
+
+def test_ids_are_shown_once_where_users_are_audited_or_there_are_none():
+    twice, apart = {"record": ["a", "b"], "user": ["a", "b"]}, {"record": ["1", "2"], "user": ["a", "b"]}
+    result = Result(audit="membership", question="?", verdict=".", outcome="found")
+    for by, shown in (("user", "user"), ("record", "record"), ("set", "record")):
+        known = result.replace(settings={"by": by})
+        assert merge_id_columns(known, pa.table(twice)).column_names == [shown]
+        assert merge_id_columns(known, pa.table(apart)).column_names == ["record", "user"]
+    assert merge_id_columns(result, pa.table({"user": ["a"]})).column_names == ["user"]

@@ -69,14 +69,14 @@ def display_rows(result: Result, naming: Naming, *, most: int) -> int:
         most: How many lines there are for title, headings and rows.
     """
     from recollect.report.presentations import find_presentation
-    from recollect.report.tables import build_table, narrow_view
+    from recollect.report.tables import build_table, merge_id_columns, narrow_view
     from recollect.report.withholding import withhold_columns
 
     declared = find_presentation(result.audit)
     if declared.listed not in result.tables_in_memory:
         return 0
     whole, path = result.tables_in_memory[declared.listed], result.tables[declared.listed]
-    seen = withhold_columns(result, whole, declared.tables.get(declared.listed))
+    seen = withhold_columns(result, merge_id_columns(result, whole), declared.tables.get(declared.listed))
     view = narrow_view(declared.listed, seen.table, seen.view)
     table = build_table(declared.listed, seen.table, view, path=path, show_text=True, naming=naming)
     rows = [[cell.words for cell in row] for row in table.rows[: max(0, min(view.terminal_rows, most - 2))]]

@@ -14,7 +14,7 @@ from recollect.report.figures.figure import Figure
 from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import SEVERITIES, Light, choose_light
 from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
-from recollect.report.tables import Table, build_table
+from recollect.report.tables import Table, build_table, merge_id_columns
 from recollect.report.withholding import withhold_columns, withhold_figure
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.advice import choose_advice, summarise_steps
@@ -130,7 +130,7 @@ def build_result_table(
     naming: Naming,
 ) -> Table:
     """A table of an answer as it is shown, without what the result withholds."""
-    seen = withhold_columns(result, table, view)
+    seen = withhold_columns(result, merge_id_columns(result, table), view)
     path = result.tables[name]
     shown = build_table(name, seen.table, seen.view, path=path, show_text=show_text, naming=naming)
     return replace(shown, withheld=seen.note)

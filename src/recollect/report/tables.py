@@ -14,7 +14,7 @@ import pyarrow as pa
 from recollect.report.figures.columns import read_column
 from recollect.report.words import Naming, fit, get_own_id
 from recollect.results.presentation import TableView
-from recollect.results.result import Mention
+from recollect.results.result import Mention, Result
 from recollect.results.summary_rows import format_number
 from recollect.results.text_masks import mask_text
 
@@ -120,6 +120,21 @@ def _rename_people(values: list[Any], kind: Literal["user", "record"] | None, na
     if kind is None:
         return values
     return [None if value is None else naming(Mention(kind=kind, id=str(value))) for value in values]
+
+
+def merge_id_columns(result: Result, table: pa.Table) -> pa.Table:
+    """The table without a column that repeats the ids of another.
+
+    Where users are audited as a whole, each of them is called its own record; without users, each record its own user.
+
+    >>> from recollect.results.result import Result
+    >>> by_user = Result(audit="a", question="?", verdict=".", outcome="found", settings={"by": "user"})
+    >>> merge_id_columns(by_user, pa.table({"record": ["ann"], "user": ["ann"]})).column_names
+    ['user']
+    """
+    if not ID_COLUMNS.keys() <= {*table.column_names} or table["record"].to_pylist() != table["user"].to_pylist():
+        return table
+    return table.drop_columns(["record" if result.settings.get("by") == "user" else "user"])
 
 
 def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView:
