@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from recollect.report.figures.provenance import draw_provenance_figures, find_threshold
 from recollect.report.html import read_template
+from recollect.report.withholding import withhold_figure
 from recollect.results.result import Result
 from recollect.stats.significance import conformal_p
 
@@ -55,6 +56,15 @@ def test_people_of_whom_nothing_was_decided_are_not_drawn():
     some = people(queries=(3, 3, 3, 8)).set_column(1, "decision", pa.array(["member", *undecided.to_pylist()[1:]]))
     (among,) = figures(users=some, calibration=calibration())
     assert "People: 1 member." in among.description
+
+
+def test_the_curve_is_not_drawn_where_people_were_not_comparable():
+    among, curve = figures(users=people(), calibration=calibration(), roc=CURVE)
+    reason = "The controls are not comparable."
+    for names, withheld in ((["users_found"], False), (["users_found", "lowest_p_corrected"], True)):
+        result = RESULT.replace(withheld=[{"finding": name, "code": "unlike", "reason": reason} for name in names])
+        assert withhold_figure(result, among).withheld == reason
+        assert (withhold_figure(result, curve).withheld == reason) is withheld
 
 
 def test_the_legend_shows_the_marks_that_are_drawn():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -39,7 +40,8 @@ def draw_provenance_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
         threshold = find_threshold(controls, alpha) if isinstance(alpha, float) else None
         figures.append(_draw_among_controls(users, controls, threshold))
     if "roc" in tables and (curve := draw_roc(tables["roc"])) is not None:
-        figures.append(curve)
+        # scores of people who are not comparable say as little by a curve as by p-values
+        figures.append(replace(curve, reveals=(*curve.reveals, "lowest_p_corrected")))
     return figures + ([_draw_ranks(users, tables["frequency"])] if _has_ranks(tables) else [])
 
 
