@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, PrivateAttr, field_validator, model_validator
 
-from recollect.checks import NAME_PATTERN
+from recollect.checks import NAME_PATTERN, describe_fields
 from recollect.errors import NotEnoughData
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ Severity = Literal["none", "low", "medium", "high"]
 class _Frozen(BaseModel):
     """What all members of a result share: fixed once made, nothing unknown, no number that is none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, json_schema_extra=describe_fields)
 
 
 class Mention(_Frozen):

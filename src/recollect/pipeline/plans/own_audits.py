@@ -20,9 +20,9 @@ def register_audit(kind: type) -> type:
     Raises:
         PlanError: It is no audit, or there is another one of its name.
     """
-    if isinstance(kind, type) and not isinstance(getattr(kind, "verb", None), Verb):
+    if not isinstance(getattr(kind, "verb", None), Verb):
         raise PlanError(
-            f"{kind.__name__} is no audit: it has no verb.",
+            f"{getattr(kind, '__name__', repr(kind))} is no audit: it has no verb.",
             do="Declare `verb: ClassVar[Verb] = Verb(...)` on it; see the page *Add an audit* "
             "(docs/how-to/add-an-audit.md).",
             code="invalid_audit",

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 from recollect import labels
 from recollect.audits.audit import Audit
 from recollect.audits.registry import AUDITS, VERBS, find_verb
-from recollect.checks import quote_value, suggest_name
+from recollect.checks import describe_fields, quote_value, suggest_name
 from recollect.documents import Document, Overrides, parse_overrides, set_at_path
 from recollect.errors import PlanError
 from recollect.pipeline.plans.backends import BackendName, RayRef
@@ -56,7 +56,7 @@ NEW_NAMES = {
 class Given(BaseModel):
     """What is given to all audits, or to one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
 
     models: dict[str, ModelName] = Field(default_factory=dict)
     """By the role of each: target, reference (or reference-0, reference-1 …), shadow-0 …"""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from recollect.checks import describe_fields
 from recollect.errors import PlanError
 from recollect.models.model_options import Attention, Bits, Kind, Precision
 from recollect.models.tokens.template_files import is_template, read_template
@@ -47,7 +48,7 @@ COLUMNS = ("user", "text", "source", "target", "label", "id", "time", "messages"
 class _Reference(BaseModel):
     """What all references share: fixed once made, no other keys than these."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
 
 
 class ModelRef(_Reference):
