@@ -96,6 +96,7 @@ STREAMS = [
     (labels.STREAM_MEMBERSHIP_PERMUTATION, ("membership", "permutation"), 0.8432497227690675),
     (labels.STREAM_MEMBERSHIP_PLACEBO, ("membership", "placebo"), 0.818229159040604),
     (labels.STREAM_MEMBERSHIP_STRATA, ("membership", "strata"), 0.9715345877192862),
+    (labels.STREAM_EXPOSURE_STRATA, ("exposure", "strata"), 0.5593785617974808),
     (labels.STREAM_GUARD_UNITS, ("guard", "units"), 0.5909031384666221),
     (labels.STREAM_GUARD_LABELS, ("guard", "labels"), 0.9864069056780438),
     (labels.STREAM_PLACEBO, "placebo", 0.3016985832916862),
