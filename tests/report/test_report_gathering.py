@@ -108,7 +108,7 @@ def test_what_was_not_tested_is_reported_once_each(folder, exposed):
     skipped = (Skipped(audit="fluency", finding="auc", code="too_few", reason="Too few."),)
     folder.write_result(plugin(exposed, untested=("Other formats.",), skipped=skipped))
     untested = build_report(folder).untested
-    assert untested[:2] == ("Other formats.", "Skipped: auc. Too few.")
+    assert untested[:2] == ("Other formats.", "Skipped: AUC. Too few.")
     assert [words for words in untested if words.startswith("Not tested")] == [
         f"Not tested: {question}" for audit, question in get_five_questions().items() if audit != "exposure"
     ]

@@ -9,7 +9,14 @@ from typing import Final
 from recollect.report.questions import Light
 from recollect.report.words import Naming, get_own_id, render_sentence
 from recollect.results.result import Guard, LimitCheck, Placebo, Power, Result
-from recollect.results.summary_rows import describe_count, format_number, format_span, format_value, group_withheld
+from recollect.results.summary_rows import (
+    describe_count,
+    format_number,
+    format_span,
+    format_value,
+    group_withheld,
+    title_name,
+)
 
 REASONS: Final = {
     "explained_by_texts": "A classifier that never saw the model separates the audited from the controls as well as "
@@ -68,7 +75,7 @@ def build_remarks(result: Result, missing: tuple[str, ...] = (), naming: Naming 
             for each in group_withheld(result)
         ),
         *(
-            Remark(title=f"Skipped: {each.finding or each.audit}.", text=each.reason, warning=True)
+            Remark(title=f"Skipped: {title_name(each.finding or each.audit)}.", text=each.reason, warning=True)
             for each in result.skipped
         ),
         *(Remark(title="Something is missing.", text=words, warning=True) for words in missing),

@@ -16,7 +16,7 @@ from recollect.report.words import Naming, get_own_id
 from recollect.results.advice import STEPS, NextStep
 from recollect.results.result import LimitCheck, Result
 from recollect.results.run_folder import RunFolder
-from recollect.results.summary_rows import group_withheld
+from recollect.results.summary_rows import group_withheld, title_name
 
 FOUND: Final = "evidence of memorisation"
 HEADLINE_WORDS: Final = {"red": FOUND, "green": "no evidence", "amber": "inconclusive", "grey": "not examined"}
@@ -184,7 +184,7 @@ def _list_untested(questions: tuple[QuestionAnswers, ...], results: Mapping[str,
     untested = [each for result in results.values() for each in result.untested]
     untested += [f"Failed: the {each.audit} audit." for result in results.values() for each in result.failed]
     for name, result in results.items():
-        untested += [f"Skipped: {each.finding or name}. {each.reason}" for each in result.skipped]
+        untested += [f"Skipped: {title_name(each.finding or name)}. {each.reason}" for each in result.skipped]
         untested += [f"Withheld: {each.names}. {each.reason}" for each in group_withheld(result)]
     untested += [f"Not tested: {each.question}" for each in questions if not each.answers]
     return tuple(dict.fromkeys(untested))

@@ -74,10 +74,11 @@ def _format_finding_interval(finding: Finding) -> str:
 def _format_span(finding: Finding) -> str:
     """The span of an interval in a summary row."""
     low, high = finding.interval or (None, None)
+    percent = " %" if finding.unit == "share" else ""  # other units stand with the value
     if low is None:
-        return f"at most {format_value(high or 0, finding.unit)}"
+        return f"at most {format_bare(high or 0, finding.unit)}{percent}"
     if high is None:
-        return f"at least {format_value(low, finding.unit)}"
+        return f"at least {format_bare(low, finding.unit)}{percent}"
     return format_span(low, high, finding.unit)
 
 

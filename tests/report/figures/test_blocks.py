@@ -100,7 +100,7 @@ def test_histograms_show_shares_of_each_group_and_the_threshold_between_them():
     across = (float(rule.get("x1")) - panel.left) / (panel.width - panel.left - RIGHT)
     assert across == pytest.approx(float(panel.x.to_unit(3.5)), abs=1e-3)
     assert "100.0% of members at or beyond the threshold, 0.0% of non-members" in figure.description
-    assert figure.legend == (("found", "3 members"), ("null", "300 non-members"))
+    assert figure.legend == (("found", "members (3)"), ("null", "non-members (300)"))
 
 
 def test_bins_cover_the_axis_and_count_what_a_slow_twin_counts():

@@ -35,7 +35,7 @@ def test_where_the_truth_is_known_members_and_others_are_drawn_apart(tmp_path):
     result = audited(tmp_path, truth=True)
     hills, curve = draw_membership_figures(result, result.tables_in_memory)
     trained = np.array(result.tables_in_memory["candidates"]["trained"].to_pylist())
-    assert hills.legend == (("found", f"{trained.sum()} members"), ("null", f"{(~trained).sum()} non-members"))
+    assert hills.legend == (("found", f"members ({trained.sum()})"), ("null", f"non-members ({(~trained).sum()})"))
     assert "100.0% of members at or beyond the threshold" in hills.description
     assert "100 % of members are found where 10 % of non-members are flagged" in curve.description
 
@@ -86,6 +86,6 @@ def test_unknown_candidates_are_on_neither_side(tmp_path):
     half = candidates.set_column(candidates.column_names.index("trained"), "trained", pa.array(unknown, pa.bool_()))
     hills, _ = draw_membership_figures(result, {**result.tables_in_memory, "candidates": half})
     assert hills.legend == (
-        ("found", f"{unknown.count(True)} members"),
-        ("null", f"{unknown.count(False)} non-members"),
+        ("found", f"members ({unknown.count(True)})"),
+        ("null", f"non-members ({unknown.count(False)})"),
     )

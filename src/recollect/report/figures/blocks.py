@@ -95,7 +95,7 @@ def draw_histograms(
         "scores right of the threshold are flagged.",
         description=_describe_histograms(dict(zip(names, groups, strict=True)), label, threshold),
         panels=(panel,),
-        legend=(("found", f"{groups[0].size:,} {names[0]}"), ("null", f"{groups[1].size:,} {names[1]}")),
+        legend=(("found", f"{names[0]} ({groups[0].size:,})"), ("null", f"{names[1]} ({groups[1].size:,})")),
     )
 
 

@@ -24,7 +24,7 @@ def draw_membership_figures(result: Result, tables: Mapping[str, pa.Table]) -> l
     candidates = tables.get("candidates")
     if candidates is None or not candidates.num_rows or "score" not in candidates.column_names:
         return []
-    label, threshold = f"score by the signal {result.settings.get('signal')}", _read_threshold(tables.get("thresholds"))
+    label, threshold = f"score (signal: {result.settings.get('signal')})", _read_threshold(tables.get("thresholds"))
     if any(each.finding == "identified" for each in result.withheld):
         threshold = None  # the controls set it, and they do not count
     score = read_column(candidates, "score")
