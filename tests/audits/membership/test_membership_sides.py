@@ -213,14 +213,26 @@ def test_controls_that_are_many_but_have_too_little_text_are_not_said_to_be_too_
     assert "control users with as much text would be enough" in result.verdict
 
 
-@pytest.mark.parametrize(("gain", "near"), [(0.0, False), (1.0, True)])
-def test_a_p_value_near_the_threshold_of_unequal_amounts_is_said_to_depend_on_the_seed(gain, near):
-    audited, controls, rng = write(4, "ann", 6, 8), write(4, "cid", 45, 4), np.random.default_rng(0)
+def audit_people_who_score_higher_by(gain, records):
+    """Six people against 45 with four records each."""
+    audited, controls, rng = write(4, "ann", 6, records), write(4, "cid", 45, 4), np.random.default_rng(0)
     ease = {user: rng.normal() for user in sorted({r.owner for r in [*audited, *controls]})}
     chance = {user: 0.2 * np.exp(0.3 * (z + gain * user.startswith("ann"))) for user, z in ease.items()}
     target = Scripted({r.id: np.full(len(r.text.split()), min(0.9, chance[r.owner])) for r in [*audited, *controls]})
-    result = judge(audited, controls, target=target)
+    return judge(audited, controls, target=target)
+
+
+@pytest.mark.parametrize(("gain", "near"), [(0.0, False), (1.0, True)])
+def test_a_p_value_near_the_threshold_of_unequal_amounts_is_said_to_depend_on_the_seed(gain, near):
+    result = audit_people_who_score_higher_by(gain, records=8)
     assert (0.025 < result.finding("any_member_p").value <= 0.1) is near
+    assert ("near_the_threshold" in result.note_codes) is near
+
+
+@pytest.mark.parametrize(("gain", "near"), [(0.5, False), (0.7, True), (1.0, False)])
+def test_a_p_value_of_equal_amounts_is_said_to_depend_on_the_seed_within_the_error_of_its_permutations(gain, near):
+    result = audit_people_who_score_higher_by(gain, records=4)
+    assert (abs(result.finding("any_member_p").value - 0.05) < 0.0147) is near
     assert ("near_the_threshold" in result.note_codes) is near
 
 

@@ -198,11 +198,19 @@ class Inference:
         return min(1.0, 2 * min(test.p, self.decisions.smallest))
 
     @property
+    def permuted(self) -> bool:
+        """Whether `any_p` is estimated by random permutations of candidates' and controls' users."""
+        test = self.group_test
+        if test is None or self.decisions is None:
+            return False
+        return test.equal and not is_coarse(self.decisions, test.p)
+
+    @property
     def any_method(self) -> str:
         """How `any_p` combines the test of the best single candidate with that of the group."""
         if self.group_test is None or self.decisions is None:
             return "the smallest corrected p-value"
-        if self.group_test.equal and not is_coarse(self.decisions, self.group_test.p):
+        if self.permuted:
             both = "the smaller of the smallest corrected p-value and training_p"
             return f"{both}, permutation of users (min-p), no less than {COARSE:g}"
         return "twice the smaller of the smallest corrected p-value and training_p"

@@ -15,7 +15,7 @@ from recollect.audits.common.roc_table import build_roc_table
 from recollect.audits.membership.accuracy import add_accuracy, add_loss_accuracy, count_candidates
 from recollect.audits.membership.candidate_scores import score_candidates
 from recollect.audits.membership.comparison import GroupTest, UnitTests
-from recollect.audits.membership.decisions import Decisions, find_threshold, identify_candidates
+from recollect.audits.membership.decisions import DRAWS, Decisions, find_threshold, identify_candidates
 from recollect.audits.membership.epsilon_bounds import (
     CANARY_TEXTS,
     add_canary_epsilon_bound,
@@ -328,16 +328,28 @@ def _note_amounts(builder: ResultBuilder, found: Inference, units: UnitTests) ->
 
 
 def _note_seed(builder: ResultBuilder, found: Inference, p: float | None) -> None:
-    """Note in a membership result that another seed may decide otherwise: amounts are cut at random, p near α."""
-    alpha = found.audit.alpha
-    if found.units is None or found.units.matching.equal or p is None or not alpha / 2 < p <= 2 * alpha:
+    """Note in a membership result that another seed may decide otherwise: p is near α and depends on random draws."""
+    alpha, units = found.audit.alpha, found.units
+    if units is None or p is None:
         return
-    builder.note(
-        "near_the_threshold",
-        f"The p-value that decides, {p:.2g}, is near the significance level {alpha:g}. As amounts are unequal, the "
-        "records and controls that are compared are drawn at random (by the seed), so that another seed may decide "
-        "otherwise. Do not choose among seeds: give more controls, or controls with as many records.",
-    )
+    if not units.matching.equal:
+        near = alpha / 2 < p <= 2 * alpha
+        reason = (
+            "As amounts are unequal, the records and controls that are compared are drawn at random (by the seed), so "
+            "that another seed may decide otherwise. Do not choose among seeds: give more controls, or controls with "
+            "as many records."
+        )
+    else:
+        near = found.permuted and p == found.any_p and abs(p - alpha) <= 3 * (alpha * (1 - alpha) / DRAWS) ** 0.5
+        reason = (
+            f"It is estimated by {DRAWS:,} random permutations (by the seed), so that another seed may decide "
+            "otherwise. Do not choose among seeds: give more candidates or controls."
+        )
+    if near:
+        builder.note(
+            "near_the_threshold",
+            f"The p-value that decides, {p:.2g}, is near the significance level {alpha:g}. {reason}",
+        )
 
 
 def _build_tables(

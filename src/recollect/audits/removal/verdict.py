@@ -45,7 +45,7 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
         )
     if decision == "gone":
         bound = _describe_largest_share(evidence)
-        return f"Gone: there is no sign of the {records} in the model; at most {bound:.0%} of them can still be in it."
+        return f"Gone: there is no sign of the {records} in the model; {bound} of them can still be in it."
     return f"It cannot be determined from {records} whether they were removed; {_describe_need(evidence)}."
 
 
@@ -93,7 +93,7 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
     assert share.interval is not None  # noqa: S101 - it always has one
     limits = (
         f"between {share.interval.low:.0%} and {share.interval.high:.0%}"
-        if share.interval.low > 0
+        if share.interval.low > 0 or round(share.interval.high, 2) == 1
         else f"at most {share.interval.high:.0%}"
     )
     return (
@@ -102,10 +102,11 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
     )
 
 
-def _describe_largest_share(evidence: SetEvidence) -> float:
+def _describe_largest_share(evidence: SetEvidence) -> str:
     """In the verdict: the largest share that may still be in, with as few errors as the decision."""
     mixture = evidence.mixture or evidence.unlike
-    return 1.0 if mixture is None else mixture.bound_share(evidence.level)
+    bound = 1.0 if mixture is None else mixture.bound_share(evidence.level)
+    return "less than 1%" if bound < 0.005 else f"at most {bound:.0%}"
 
 
 def _describe_need(evidence: SetEvidence) -> str:
@@ -114,6 +115,6 @@ def _describe_need(evidence: SetEvidence) -> str:
     if code in NEEDED:
         return NEEDED[code]
     enough = None if evidence.mixture is None else evidence.mixture.find_sufficient_size()
-    if enough is None or evidence.mixture is None or enough <= evidence.mixture.size:
+    if enough is None or enough <= len(evidence.audited):
         return MORE
     return f"about {enough:,} would be enough"
