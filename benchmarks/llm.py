@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -70,27 +71,25 @@ def score(folder: Path, threads: int, length: int, *, rounds: int, tokens: int) 
     torch.set_num_threads(threads)
     model = load_model(str(folder))
     assert isinstance(model, Causal)
-    ids = torch.randint(100, 10_000, (max(1, tokens // length), length), generator=torch.Generator().manual_seed(0))
-    texts = [model.tokenizer.decode(row) for row in ids]
+    table = draw_words(model.tokenizer, max(1, tokens // length), length)
+    texts = [model.tokenizer.decode(row) for row in table]
     records = [Record(id=str(i), text=text) for i, text in enumerate(texts)]
-    read = [torch.tensor([model._encode_text([text])[0].ids[:length]]) for text in texts]
-    table = torch.cat([torch.nn.functional.pad(row, (0, length - row.shape[1])) for row in read])
+    # all sides read the same tokens: none is padded, none is cut, and the last one, which predicts nothing, is not read
+    assert all([*model._encode_text([text])[0].ids] == row.tolist() for text, row in zip(texts, table, strict=True))
     network = model._network
 
     @torch.inference_mode()
     def bare() -> None:
-        network(input_ids=table, use_cache=False)
+        network(input_ids=table[:, :-1], use_cache=False)
 
     @torch.inference_mode()
     def softmax() -> None:
-        logits = network(input_ids=table, use_cache=False).logits[:, :-1]
+        logits = network(input_ids=table[:, :-1], use_cache=False).logits
         logits.log_softmax(-1).gather(-1, table[:, 1:, None])
 
-    # what is scored is as many tokens as the bare passes read, give or take how texts are tokenised again
-    share = sum(len(model._encode_text([text])[0]) for text in texts) / table.numel()
     ways: dict[str, Callable[[], Any]] = {"bare": bare, "softmax": softmax, "ours": lambda: model.answer(records)}
     spent = take_turns(ways, rounds)
-    ours = spent["ours"] / share
+    ours = spent["ours"]
     return {
         "threads": threads,
         "length": length,
@@ -98,6 +97,15 @@ def score(folder: Path, threads: int, length: int, *, rounds: int, tokens: int) 
         "of_softmax": spent["softmax"] / ours,
         "of_bare": spent["bare"] / ours,
     }
+
+
+def draw_words(tokenizer: Any, texts: int, length: int) -> Any:
+    """Tokens of texts of equal length: whole words, which are the same tokens when the text is tokenised again."""
+    import torch
+
+    words = [i for i in range(100, 10_000) if re.fullmatch(" [a-z]+", tokenizer.decode([i]))]
+    drawn = torch.randint(len(words), (texts, length), generator=torch.Generator().manual_seed(0))
+    return torch.tensor(words)[drawn]
 
 
 def take_turns(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
