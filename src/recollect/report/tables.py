@@ -126,6 +126,7 @@ def merge_id_columns(result: Result, table: pa.Table) -> pa.Table:
     """The table without a column that repeats the ids of another.
 
     Where users are audited as a whole, each of them is called its own record; without users, each record its own user.
+    An audit that does not say what it audits (a setting `by`) keeps both.
 
     >>> from recollect.results.result import Result
     >>> by_user = Result(audit="a", question="?", verdict=".", outcome="found", settings={"by": "user"})
@@ -134,7 +135,8 @@ def merge_id_columns(result: Result, table: pa.Table) -> pa.Table:
     """
     if not ID_COLUMNS.keys() <= {*table.column_names} or table["record"].to_pylist() != table["user"].to_pylist():
         return table
-    return table.drop_columns(["record" if result.settings.get("by") == "user" else "user"])
+    repeated = {"user": "record", "record": "user"}.get(str(result.settings.get("by")))
+    return table if repeated is None else table.drop_columns([repeated])
 
 
 def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView:
