@@ -81,3 +81,4 @@ def test_ids_are_shown_once_where_users_are_audited_or_there_are_none():
         assert merge_id_columns(known, pa.table(twice)).column_names == [shown]
         assert merge_id_columns(known, pa.table(apart)).column_names == ["record", "user"]
     assert merge_id_columns(result, pa.table({"user": ["a"]})).column_names == ["user"]
+    assert merge_id_columns(result, pa.table(twice)).column_names == ["record", "user"]  # what it audits is not said

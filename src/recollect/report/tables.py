@@ -133,10 +133,12 @@ def merge_id_columns(result: Result, table: pa.Table) -> pa.Table:
     >>> merge_id_columns(by_user, pa.table({"record": ["ann"], "user": ["ann"]})).column_names
     ['user']
     """
-    if not ID_COLUMNS.keys() <= {*table.column_names} or table["record"].to_pylist() != table["user"].to_pylist():
+    by = result.settings.get("by")
+    if by is None or not ID_COLUMNS.keys() <= {*table.column_names}:
         return table
-    repeated = {"user": "record", "record": "user"}.get(str(result.settings.get("by")))
-    return table if repeated is None else table.drop_columns([repeated])
+    if table["record"].to_pylist() != table["user"].to_pylist():
+        return table
+    return table.drop_columns(["record" if by == "user" else "user"])
 
 
 def narrow_view(name: str, table: pa.Table, view: TableView | None) -> TableView:
