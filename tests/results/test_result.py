@@ -174,9 +174,9 @@ def test_summary_rows_are_words():
     assert rows[0].both == "4.6 nats (3.9–5.2)"
     assert rows[0].n == "300 users, 57 sequences"
     assert rows[0].reading == "0 means no more than others."
-    assert (rows[1].value, rows[1].interval) == ("12,346 nats", "at least 1e-05 nats (95 % confidence)")
+    assert (rows[1].value, rows[1].interval) == ("12,346 nats", "at least 1e-05 (95 % confidence)")
     assert rows[2].interval == "none: a maximum"
-    assert rows[3].interval == "at most 0 nats (95 % confidence)"
+    assert rows[3].interval == "at most 0 (95 % confidence)"
 
 
 def test_estimates_of_two_runs_can_be_subtracted():
