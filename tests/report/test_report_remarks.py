@@ -154,6 +154,14 @@ def test_each_model_is_traced_to_its_revision(exposed):
     assert "localhost:8000" in origin["endpoint of target"]
 
 
+def test_models_are_named_without_the_folders_they_lie_in(exposed):
+    paths = {"target": "/home/ann/acme/bot", "reference": "/home/ann/acme/base", "shadow-0": "hf:shop/bot"}
+    facts = {role: ModelFacts(name=path, digest="ab12") for role, path in paths.items()}
+    trace = exposed().provenance.model_copy(update={"models": facts})
+    origin = build_answer(exposed().with_provenance(trace), {}).origin
+    assert [origin[f"name of {role}"] for role in paths] == ["bot", "base", "hf:shop/bot"]
+
+
 def test_the_guard_is_headed_by_the_sides_that_it_compared(exposed):
     guard = Guard(
         sides=("members", "non-members"),

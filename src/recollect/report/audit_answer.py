@@ -14,6 +14,7 @@ from recollect.report.figures.figure import Figure
 from recollect.report.presentations import find_presentation, load_function
 from recollect.report.questions import SEVERITIES, Light, choose_light
 from recollect.report.remarks import Listing, Remark, build_listings, build_remarks
+from recollect.report.subject import shorten_names
 from recollect.report.tables import Table, build_table, merge_id_columns
 from recollect.report.withholding import withhold_columns, withhold_figure
 from recollect.report.words import Naming, get_own_id, render_sentence
@@ -62,11 +63,13 @@ class Answer:
 
     @property
     def origin(self) -> dict[str, str]:
-        """What the result came from, in words."""
+        """What the result came from, in words; paths without the folders that nobody needs to tell models apart."""
         trace = {} if self.result.provenance is None else self.result.provenance.model_dump(mode="json")
         versions, digests, models = (trace.pop(name, {}) for name in ("versions", "digests", "models"))
         flat = trace | versions | {f"digest of {role}": digest for role, digest in digests.items()}
-        flat |= {f"{fact} of {role}": value for role, facts in models.items() for fact, value in facts.items()}
+        short = shorten_names(facts["name"] for facts in models.values())
+        for role, facts in models.items():
+            flat |= {f"{fact} of {role}": value for fact, value in (facts | {"name": short[facts["name"]]}).items()}
         return {name: _format_setting(value) for name, value in flat.items() if value is not None}
 
 

@@ -79,7 +79,7 @@ def list_audited_models(folder: RunFolder, results: Mapping[str, Result]) -> tup
 def _get_recorded_name(result: Result) -> str:
     """The subject's name in the result itself: what it calls its target; empty if it does not."""
     facts = None if result.provenance is None else result.provenance.models.get(labels.ROLE_TARGET)
-    return "" if facts is None else _shorten_subject_names([facts.name])[facts.name]
+    return "" if facts is None else shorten_names([facts.name])[facts.name]
 
 
 def _name_subject_by_audit(
@@ -93,17 +93,17 @@ def _name_subject_by_audit(
         for audit in audits
         if audit in settings or not settings
     }
-    short = _shorten_subject_names(name for names in given.values() for each in names.values() for name in each)
+    short = shorten_names(name for names in given.values() for each in names.values() for name in each)
     return {
         audit: {role: _join_subject_names([short[name] for name in each]) for role, each in names.items()}
         for audit, names in given.items()
     }
 
 
-def _shorten_subject_names(names: Iterable[str]) -> dict[str, str]:
+def shorten_names(names: Iterable[str]) -> dict[str, str]:
     """Names of what was audited without the folders that nobody needs to tell them apart.
 
-    >>> _shorten_subject_names(["/data/old/posts.jsonl", "/data/new/posts.jsonl", "hf:gpt2"])
+    >>> shorten_names(["/data/old/posts.jsonl", "/data/new/posts.jsonl", "hf:gpt2"])
     {'/data/old/posts.jsonl': 'old/posts.jsonl', '/data/new/posts.jsonl': 'new/posts.jsonl', 'hf:gpt2': 'hf:gpt2'}
     """
     every = list(dict.fromkeys(names))
