@@ -40,7 +40,7 @@ def study(lab: Laboratory) -> Outcome:
         rows = {k: lab.leakage(*models, audited="few private", top_k=k) for k in TOP}
         figures.append(Figure(f"{name}: validation perplexity", None, good["perplexity"]))
         for k, row in rows.items():
-            low, high = row["findings"]["leakage_excess"]["interval"] or (None, None)
+            low, high = row["findings"].get("leakage_excess", {}).get("interval") or (None, None)
             figures += [
                 Figure(f"{name}, top {k}: unique sequences", None, value(row, "unique_sequences")),
                 Figure(f"{name}, top {k}: ε_l", None, value(row, "leakage_epsilon")),

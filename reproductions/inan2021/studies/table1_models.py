@@ -56,7 +56,7 @@ def study(lab: Laboratory) -> Outcome:
 
 def described(name: str, row: Row, paper: tuple[Number, Number, Number, Number]) -> list[Figure]:
     """What leaks: the paper's cells, and what stands beside them here."""
-    low, high = row["findings"]["leakage_excess"]["interval"] or (None, None)
+    low, high = row["findings"].get("leakage_excess", {}).get("interval") or (None, None)
     unit = "words" if name.startswith("public") else "nats"
     return [
         Figure(f"{name}: unique sequences", paper[2], value(row, "unique_sequences")),
