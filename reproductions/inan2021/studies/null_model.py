@@ -54,7 +54,9 @@ def study(lab: Laboratory) -> Outcome:
             Figure("ε_l, highest", None, max(epsilons, default=None)),
             Figure("ε_l above that of the controls, median", None, median(above) if above else None),
             Figure("audits in which anything comes out", None, sum(bool(row["sequences"]) for row in rows.values())),
-            Figure("audits that tell the excess", None, sum("leakage_excess" in row["findings"] for row in rows.values())),
+            Figure(
+                "audits that tell the excess", None, sum("leakage_excess" in row["findings"] for row in rows.values())
+            ),
             Figure("audits whose excess covers 0", None, sum(covers_zero(row) for row in rows.values())),
             Figure("audits that flag anybody", None, sum(bool(value(row, "flagged_users")) for row in rows.values())),
             Figure("audits that find a leak", None, sum(finds(row) for row in rows.values())),

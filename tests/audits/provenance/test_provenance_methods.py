@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -86,7 +87,7 @@ def memory(seed, learnt=2.0, users=40, each=60, models=5):
     rank = np.maximum(1, np.round(hard * np.exp(rng.normal(0, 0.5, (models, n)))))
     words = made_words(rng, users, models, each)
     rank[0] = np.where(words.user < users // 2, np.maximum(1, np.round(rank[0] / learnt)), rank[0])
-    return WordRanks(**{**words.__dict__, "log_rank": np.log(rank), "max_rank": rank})
+    return replace(words, log_rank=np.log(rank), max_rank=rank)
 
 
 @pytest.mark.parametrize(("k", "least"), [(None, 0.99), (50, 0.98), (5, 0.8), (1, 0.6)])
@@ -141,9 +142,7 @@ def test_a_habit_of_the_target_is_no_evidence():
     frequent = np.random.default_rng(6).random(len(words)) < share[words.user]
     rank = words.max_rank.copy()
     rank[0] = np.where(frequent, 1, rank[0])
-    habit = WordRanks(
-        **{**words.__dict__, "max_rank": rank, "log_rank": np.log(rank), "frequency": np.where(frequent, 9, 1)}
-    )
+    habit = replace(words, max_rank=rank, log_rank=np.log(rank), frequency=np.where(frequent, 9, 1))
     for k in (None, 5, 1):
         assert abs(stats.spearmanr(CalibratedScorer(habit, k).score_users(3), share).statistic) < 0.25
 
@@ -158,7 +157,7 @@ def test_people_with_hard_words_score_no_higher_for_it():
 def test_how_wide_the_ranks_of_a_model_are_spread_does_not_matter():
     words = memory(3)
     stretched = words.max_rank * np.array([[1.0], [3.0], [1.0], [7.0], [2.0]])
-    other = WordRanks(**{**words.__dict__, "log_rank": np.log(stretched), "max_rank": stretched})
+    other = replace(words, log_rank=np.log(stretched), max_rank=stretched)
     np.testing.assert_allclose(
         CalibratedScorer(words, None).score_users(3), CalibratedScorer(other, None).score_users(3)
     )

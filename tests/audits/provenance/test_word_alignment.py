@@ -1,9 +1,11 @@
 """Words of models whose tokenizers cut differently."""
 
+import random
+
 import numpy as np
 import pytest
 
-from recollect.audits.provenance.word_alignment import align_words
+from recollect.audits.provenance.word_alignment import _find_word_edges, align_words
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.models.access import Access
@@ -156,3 +158,22 @@ def test_subwords_of_a_real_tokenizer_meet_at_white_space_words():
     answers = pieces.answer(records[:1])
     inside = (answers.start >= 3) & (answers.end <= 9)
     assert found.log_rank[0, found.text == 0][-5] == pytest.approx(np.log(answers.rank[inside]).sum())
+
+
+def edges_one_by_one(text):
+    """The slow twin: the next character that is no white space, and the last end of one before, of each position."""
+    inked = [not character.isspace() for character in text]
+    after = [next((i for i in range(at, len(text)) if inked[i]), len(text)) for at in range(len(text) + 1)]
+    before = [next((i for i in range(at, 0, -1) if inked[i - 1]), 0) for at in range(len(text) + 1)]
+    return after, before
+
+
+def test_words_end_and_begin_where_white_space_does_in_any_script():
+    draw = random.Random(0)
+    for _ in range(200):
+        texts = ["".join(draw.choices("ab \n\u00a0\u3000\u3001😀\x1c", k=draw.randrange(8))) for _ in range(4)]
+        after, before, starts = (each.tolist() for each in _find_word_edges(texts))
+        assert starts == [sum(len(text) + 1 for text in texts[:i]) for i in range(4)]
+        slow = [edges_one_by_one(text) for text in texts]
+        assert after == [edge for edges, _ in slow for edge in edges]
+        assert before == [edge for _, edges in slow for edge in edges]

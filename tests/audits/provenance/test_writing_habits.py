@@ -75,10 +75,10 @@ def test_the_target_has_no_say_in_who_is_unlike():
     words = writers(np.random.default_rng(1))
     known = words.log_rank.copy()
     known[0, words.user == 0] = 0
-    assert differences_of(words) == differences_of(WordRanks(**{**words.__dict__, "log_rank": known})) == [""] * PEOPLE
+    assert differences_of(words) == differences_of(replace(words, log_rank=known)) == [""] * PEOPLE
     fewer = words.unknown.copy()
     fewer[0] = 0
-    assert differences_of(WordRanks(**{**words.__dict__, "unknown": fewer})) == [""] * PEOPLE
+    assert differences_of(replace(words, unknown=fewer)) == [""] * PEOPLE
 
 
 def found_about(texts, learnt=()):

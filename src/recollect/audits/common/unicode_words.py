@@ -12,6 +12,9 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+import numpy as np
+from numpy.typing import NDArray
+
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     + ("\U00020000-\U0003ffff")
@@ -19,6 +22,18 @@ UNSPACED = (
 """Characters of scripts without spaces, as a regular expression's class has them."""
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W{UNSPACED}]+(?:['’][^\W{UNSPACED}]+)*")
 _SINGLE = re.compile(rf"[{UNSPACED}]")
+_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
+"""Which code points are white space; the last one is not, and stands for all beyond."""
+
+
+def find_spaces(text: str) -> NDArray[np.bool_]:
+    """Which characters of a text are white space between Unicode words, as `str.isspace` says [characters].
+
+    >>> find_spaces("a bc d").tolist()
+    [False, True, False, False, True, False]
+    """
+    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
+    return np.asarray(_SPACES[np.minimum(codes, len(_SPACES) - 1)])
 
 
 def list_words(text: str) -> list[str]:

@@ -15,6 +15,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.common.unicode_words import find_spaces
 from recollect.audits.leakage.reference_models import Group, ModelPair
 from recollect.corpora.messages import SEPARATOR, list_scored
 from recollect.corpora.record import Record
@@ -50,8 +51,6 @@ Rows = NDArray[np.void]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_SPACES = np.array([chr(code).isspace() for code in range(0x3002)])
-"""Which code points are white space; the last one is not, and stands for all beyond."""
 _BORDER = "\n"
 """Stands between the texts of a block: it is white space, so no word crosses it."""
 
@@ -112,8 +111,7 @@ def _find_uninterrupted_texts(records: Sequence[Record], base: Integers) -> Inte
 
 def _find_word_spans(text: str) -> tuple[Integers, Integers]:
     """Where every word of a predicted text begins and ends, as `str.split` finds them."""
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    inside = ~_SPACES[np.minimum(codes, len(_SPACES) - 1)]
+    inside = ~find_spaces(text)
     change = np.diff(inside.astype(np.int8), prepend=0, append=0)
     return np.flatnonzero(change == 1), np.flatnonzero(change == -1)
 

@@ -6,7 +6,7 @@ product of the ranks of its tokens. So models with one vocabulary are compared t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.common.unicode_words import find_spaces
 from recollect.audits.provenance.queries import (
     CALIBRATION,
     CALIBRATION_PIECES,
@@ -61,6 +62,17 @@ class WordRanks:
 
     def __len__(self) -> int:
         return len(self.user)
+
+    @cached_property
+    def commonness(self) -> Floats:
+        """The logarithm of how often each word was written, and once more [words]."""
+        return np.log1p(self.frequency)
+
+    @cached_property
+    def hardness(self) -> Floats:
+        """How hard each word is to guess for models other than the first: the mean of their ranks' logarithms."""
+        ranks = self.log_rank[1:]
+        return np.asarray(np.where(np.isfinite(ranks), ranks, 0.0).mean(axis=0))
 
     @cached_property
     def place(self) -> Codes:
@@ -177,12 +189,12 @@ def _join_aligned_blocks(
 
 def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _AlignedBlock:
     """The aligned words of some texts: from one character where a token of every model begins to the next."""
-    after, before = _find_word_edges([record.scored_text for record in records])
+    after, before, starts = _find_word_edges([record.scored_text for record in records])
     begins, ends = [], []
     for given in answers:
         text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
-        begins.append(_find_token_positions(text, given.start, after))
-        ends.append(_find_token_positions(text, given.end, before))
+        begins.append(_find_token_positions(text, given.start, after, starts))
+        ends.append(_find_token_positions(text, given.end, before, starts))
     common = reduce(np.intersect1d, begins)
     rows = [_AlignedRows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
     last = np.stack([each.last for each in rows])
@@ -229,31 +241,31 @@ def _look_up_aligned_words(records: Sequence[Record], positions: Codes, counts: 
     if not counts:
         return np.zeros(len(positions), np.int64)
     texts = [record.scored_text for record in records]
-    found = ((texts[each >> _SHIFT], each & (1 << _SHIFT) - 1) for each in positions.tolist())
-    return np.fromiter((counts.get(find_word(text, begin), 0) for text, begin in found), np.int64, count=len(positions))
+    written = (texts[each] for each in (positions >> _SHIFT).tolist())
+    words = map(find_word, written, (positions & (1 << _SHIFT) - 1).tolist())
+    return np.fromiter((counts.get(word, 0) for word in words), np.int64, count=len(positions))
 
 
-def _find_token_positions(text: Codes, character: NDArray[np.int32], moved: Sequence[Codes]) -> Codes:
+def _find_token_positions(text: Codes, character: NDArray[np.int32], moved: Codes, starts: Codes) -> Codes:
     """Positions of tokens in all texts together, each moved to where white space ends (or begins), to align them."""
-    starts = np.concatenate([[0], np.cumsum([len(each) for each in moved])])[:-1].astype(np.int64)
-    flat = np.concatenate([np.empty(0, np.int64), *moved])
-    return (text << _SHIFT) | (flat[starts[text] + character] if len(text) else np.empty(0, np.int64))
+    return np.asarray((text << _SHIFT) | moved[starts[text] + character])
 
 
-def _find_word_edges(texts: Iterable[str]) -> tuple[list[Codes], list[Codes]]:
-    """For each character of each text, the next that is no white space, and the last end of what is none before it.
+def _find_word_edges(texts: Sequence[str]) -> tuple[Codes, Codes, Codes]:
+    """For each character of all texts, the next that is no white space, and the last end of what is none before it.
 
-    Some tokenizers count the space before a word to the word.
+    Some tokenizers count the space before a word to the word. Both are numbers within a text, which has one position
+    more than characters; the third array says where each text begins among all positions.
     """
-    after, before = [], []
-    for text in texts:
-        spaces = np.fromiter((character.isspace() for character in text), dtype=np.bool_, count=len(text))
-        positions = np.arange(len(text) + 1)
-        inked = np.append(~spaces, True)
-        after.append(np.minimum.accumulate(np.where(inked, positions, len(text))[::-1])[::-1].astype(np.int64))
-        ended = np.append(True, ~spaces)
-        before.append(np.maximum.accumulate(np.where(ended, positions, 0)).astype(np.int64))
-    return after, before
+    sizes = np.array([len(text) + 1 for text in texts], dtype=np.int64)
+    starts = np.cumsum(sizes) - sizes
+    inked = ~find_spaces("".join(f"{text}\n" for text in texts))
+    ended = np.append(True, inked)[:-1]
+    inked[starts + sizes - 1] = ended[starts] = True
+    positions, first = np.arange(len(inked)), np.repeat(starts, sizes)
+    after = np.minimum.accumulate(np.where(inked, positions, len(inked))[::-1])[::-1] - first
+    before = np.maximum.accumulate(np.where(ended, positions, 0)) - first
+    return after, before, starts
 
 
 def align_everybody(

@@ -49,14 +49,12 @@ def _measure_habits(words: WordRanks, within: Flags) -> dict[tuple[str, str], Fl
     count = np.maximum(1, np.bincount(user, minlength=users))
     found = {
         ("shorter texts", "longer texts"): np.log(count / _count_texts_with_words(words, within)),
-        ("rarer words", "commoner words"): np.bincount(user, np.log1p(words.frequency[within]), users) / count,
+        ("rarer words", "commoner words"): np.bincount(user, words.commonness[within], users) / count,
         # members have fewer words that the target does not know, and are not unlike others for it
         ("", "more unknown words"): words.unknown / np.maximum(1, words.unknown + words.count_words()),
     }
     if len(words.log_rank) > 1:
-        ranks = words.log_rank[1:, within]
-        hardness = np.where(np.isfinite(ranks), ranks, 0.0).mean(axis=0)
-        found["easier words", "harder words"] = np.bincount(user, hardness, users) / count
+        found["easier words", "harder words"] = np.bincount(user, words.hardness[within], users) / count
     return found
 
 
