@@ -96,7 +96,7 @@ def run_world(cell: Cell, trained: Trained, number: int) -> Said:
     result = audit_world(cell, trained, number)
     if isinstance(result, RecollectError):
         return Said(set=trained.people.name, target=trained.number, outcome="refused", code=result.code)
-    return read_result(result, trained, find_truth(cell, trained))
+    return read_result(result, trained, find_truth(cell, trained), number)
 
 
 def audit_world(cell: Cell, trained: Trained, number: int) -> Result | RecollectError:
@@ -145,8 +145,8 @@ def build_evidence(method: Method, trained: Trained, world: World) -> Evidence:
     )
 
 
-def read_result(result: Result, trained: Trained, truth: Mapping[str, float]) -> Said:
-    """What a result says, whatever the audit."""
+def read_result(result: Result, trained: Trained, truth: Mapping[str, float], number: int) -> Said:
+    """What a result says, whatever the audit; of its people, the p-value of one that the world's number draws."""
     tables = result.tables_in_memory
     table = next((tables[name] for name in ("candidates", "users", "secrets") if name in tables), None)
     units = {} if table is None else table.to_pydict()
@@ -156,7 +156,7 @@ def read_result(result: Result, trained: Trained, truth: Mapping[str, float]) ->
         outcome=result.outcome,
         code=result.outcome_code,
         named=_has_named(units),
-        low_p=_find_low_p(units, {each.finding for each in result.withheld}),
+        low_p=_find_low_p(units, {each.finding for each in result.withheld}, number),
         intervals=_check_intervals(result, truth),
     )
 
@@ -172,12 +172,12 @@ _NAMING = {"member", "still there"}
 """What tables say of somebody who is said to be in the training set."""
 
 
-def _find_low_p(units: Mapping[str, list[Any]], withheld: set[str]) -> bool | None:
-    """Whether the first person's own p-value is small."""
+def _find_low_p(units: Mapping[str, list[Any]], withheld: set[str], number: int) -> bool | None:
+    """Whether a random person's own p-value is small: the first by name would be the same few in all worlds."""
     for column in ("p_value", "p_still_there"):
-        values = units.get(column, ())
-        if values and values[0] is not None and column not in withheld:
-            return bool(values[0] <= ALPHA)
+        values = [value for value in units.get(column, ()) if value is not None]
+        if values and column not in withheld:
+            return bool(values[int(stream(0, "one person", number).integers(len(values)))] <= ALPHA)
     return None
 
 

@@ -92,7 +92,7 @@ def test_an_audit_finds_people_of_whom_the_model_is_surer(nulls, trained, people
     complete = nulls("recollect.audits.rounds").collect_evidence(
         audit, evidence, score=lambda model, corpus: model, train=lambda *_: {}
     )
-    said = worlds.read_result(audit.run(complete, np.random.default_rng(0)), trained[0], {})
+    said = worlds.read_result(audit.run(complete, np.random.default_rng(0)), trained[0], {}, 0)
     assert (said.outcome, said.named) == ("found", True)
 
 
