@@ -30,6 +30,8 @@ AUDITS = Registry(
         }
     ),
     required=("name", "question", "paper", "needs", "run"),
+    own_hint="One of your own has to be installed as a plug-in, or registered in the same program "
+    "(recollect.register_audit).",
 )
 """Every audit, by the name that plans and results use."""
 VERBS = {"extract": "extraction"}
