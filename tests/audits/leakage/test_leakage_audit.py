@@ -322,6 +322,16 @@ def test_copies_of_a_users_own_record_do_not_stand_for_more_records():
     assert result.finding("leakage_excess") == plain.finding("leakage_excess")
 
 
+def test_users_who_have_only_what_others_have_are_said_to_be_too_few():
+    world = World(members=12, others=0, controls=30)
+    audited, controls = (list(world.corpora[role]) for role in (AUDITED, CONTROLS))
+    copies = [replace(record, text=controls[i % len(controls)].text) for i, record in enumerate(audited)]
+    result = _compare_with_reference(copies, controls)
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "too_few_users")
+    assert "needs at least 2 audited users with a text that nobody else has; there are 0." in result.verdict
+    assert "audited.near_duplicate" in result.dropped
+
+
 def _compare_with_reference(audited, controls):
     """The result of comparing users of a model that has seen nobody with these controls."""
     models = {TARGET: Null(seed=0), "reference": Null(seed=1)}

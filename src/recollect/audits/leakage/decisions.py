@@ -112,13 +112,18 @@ def refuse_too_few_null_users(comparison: Comparison, alpha: float) -> None:
     of = "held-out users (--controls)"
     require_count(null, count_needed_null_users(alpha), of=of, purpose="A calibrated test", code="too_few_controls")
     if comparison.matching is not None:
+        own = "with a text that nobody else has"
+        users, null = (len(side.with_records) for side in (comparison.audited, comparison.null))
+        require_count(users, 2, of=f"audited users {own}", purpose="A comparison of users", code="too_few_users")
+        needed = count_needed_null_users(alpha)
+        require_count(null, needed, of=f"{of} {own}", purpose="A calibrated test", code="too_few_controls")
         timed = bool(comparison.matching.cutter.timed.any())
         users, most = int(comparison.compared.sum()), max((each.controls for each in comparison.strata), default=0)
         of = "held-out users (--controls) with as many words and records as an audited user"
         of += ", of the same period" if timed else ""
         found = most if users >= 2 else 0
         code = "not_comparable" if timed else "too_few_controls"
-        require_count(found, count_needed_null_users(alpha), of=of, purpose="A calibrated test", code=code)
+        require_count(found, needed, of=of, purpose="A calibrated test", code=code)
 
 
 def count_needed_null_users(alpha: float) -> int:
