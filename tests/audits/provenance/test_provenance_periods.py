@@ -53,10 +53,10 @@ class OfJanuary(Null):
         return self.score_with_probability(record, np.where(easier, 0.5 + probability / 2, probability))
 
 
-def judge(seed, months, *, timed=True, target=None, person=None):
+def judge(seed, months, *, timed=True, target=None, person=None, controls=None):
     """What the audit says of one person who wrote in January."""
     person = write("me", 1, [JANUARY], seed=seed, named=False) if person is None else person
-    controls = write("c", 100, months, seed=seed)
+    controls = write("c", 100, months, seed=seed) if controls is None else controls
     if not timed:
         person, controls = ([replace(record, time=None) for record in side] for side in (person, controls))
     corpora = {AUDITED: Corpus.of(person), CONTROLS: Corpus.of(controls)}
@@ -79,6 +79,15 @@ def test_a_person_of_january_beside_controls_of_march_is_not_accused(timed):
     results = [judge(seed, [MARCH], timed=timed) for seed in range(4)]
     assert all(result.outcome_code == "not_comparable" for result in results)
     assert not any(finding.name == "lowest_p_corrected" for result in results for finding in result.findings)
+
+
+@pytest.mark.parametrize(("month", "comparable"), [(6, True), (12, False)])
+def test_dates_that_are_scattered_are_compared_and_dates_that_are_shifted_are_not(month, comparable):
+    controls = [record for m in range(1, 12) for record in write(f"c{m}-", 9, [m], seed=m)]
+    person = write("me", 1, [month], seed=1, named=False)
+    result = judge(1, None, target=Null(seed=1), person=person, controls=controls)
+    assert (result.outcome_code != "not_comparable") == comparable
+    assert ("0 calibration users have texts of the same month" in result.verdict_text) != comparable
 
 
 def test_controls_who_wrote_in_both_months_are_cut_to_the_month_of_the_person():

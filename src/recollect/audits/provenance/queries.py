@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from recollect import labels
+from recollect.audits.common.amounts import Piece, Unit
 from recollect.audits.common.duplicates import Duplicates, find_duplicates
+from recollect.audits.common.matching import match_units
 from recollect.audits.provenance.reference_users import Reference
 from recollect.audits.provenance.word_frequencies import Frequencies, read_shadow_texts
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.messages import SEPARATOR
 from recollect.corpora.record import Record
-from recollect.corpora.times import period_of
+from recollect.corpora.times import Period, period_of
 from recollect.errors import NotEnoughData, PlanError
 from recollect.signals.evidence import AUDITED, Evidence
 from recollect.stats.requirements import required_controls
@@ -151,8 +153,11 @@ def _match_query_periods(
 ) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
     """The texts of both sides that were written in periods of both; all where times are not known on both sides.
 
+    Where too few calibration users wrote in periods of the audited people, all texts are compared if nobody wrote
+    earlier or later than calibration users do: dates are scattered then, and not shifted.
+
     Raises:
-        NotEnoughData: Too few calibration users wrote in the same periods.
+        NotEnoughData: Too few calibration users wrote in the same periods, and dates differ.
     """
     sides = people, calibration
     ours, theirs = (
@@ -165,17 +170,31 @@ def _match_query_periods(
         {user: [text for text in texts if period_of(text, audit.period) in common] for user, texts in side.items()}
         for side in sides
     ]
-    people, calibration = ({user: texts for user, texts in side.items() if texts} for side in kept)
+    of_both, calibrating = ({user: texts for user, texts in side.items() if texts} for side in kept)
     needed = required_controls(audit.alpha)
-    if len(calibration) < needed or not people:
+    if len(calibrating) < needed or not of_both:
+        if not match_units(*(_build_dated_units(side, audit.period) for side in sides), seed=0).cutter.timed.any():
+            return people, calibration
+        count = len(calibrating) if of_both else 0
         raise NotEnoughData(
-            f"{len(calibration) if people else 0} calibration users have texts of the same {audit.period} as the "
+            f"{count} calibration user{' has' if count == 1 else 's have'} texts of the same {audit.period} as the "
             f"audited people, and at least {needed} are needed: texts of different periods are not comparable.",
             do="Give controls with texts of the same period, or compare longer periods (--period quarter).",
             code="not_comparable",
             needed=needed,
         )
-    return people, calibration
+    return of_both, calibrating
+
+
+def _build_dated_units(side: Mapping[str, Sequence[Record]], period: Period) -> list[Unit]:
+    """The people of one side as units whose dates a matching compares before anything is queried."""
+    return [
+        Unit(
+            name=user,
+            pieces=tuple(Piece(record=text.id, tokens=1, period=period_of(text, period)) for text in texts),
+        )
+        for user, texts in side.items()
+    ]
 
 
 def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
