@@ -90,6 +90,7 @@ STREAMS = [
     (labels.STREAM_CALIBRATION, "calibration", 0.642427719093986),
     (labels.STREAM_QUERY, "query", 0.627511400816424),
     (labels.STREAM_AFFORDED, "afforded", 0.7138044570992048),
+    (labels.STREAM_EVENED, "evened", 0.06644948231709902),
     (labels.STREAM_MATCHING_CUT, ("matching", "cut"), 0.03425540543774719),
     (labels.STREAM_MATCHING_STRATA, ("matching", "strata"), 0.366107126467335),
     (labels.STREAM_EVEN_SHADOWS, ("signals", "even shadows"), 0.08136004339247649),

@@ -62,6 +62,7 @@ STREAM_SUSCEPTIBLE = "susceptible"
 STREAM_CALIBRATION = "calibration"
 STREAM_QUERY = "query"
 STREAM_AFFORDED = "afforded"
+STREAM_EVENED = "evened"
 STREAM_MATCHING_CUT = ("matching", "cut")
 STREAM_MATCHING_STRATA = ("matching", "strata")
 STREAM_EVEN_SHADOWS = ("signals", "even shadows")

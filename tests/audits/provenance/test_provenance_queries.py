@@ -130,6 +130,23 @@ def test_others_are_scored_no_more_texts_than_the_longest_person_has():
     assert [len(corpora[part]) for part in (QUERIES, CALIBRATION, TRAINING)] == [1, 20, 60]
 
 
+@pytest.mark.parametrize(("written", "evened"), [(1, True), (3, False)])
+def test_queries_are_chosen_out_of_as_many_texts_on_both_sides(written, evened):
+    """A person's only text beside the most surprising of three of each other person would be unlike for that alone."""
+    world = World(members=1, others=0, controls=80)
+    corpora, found = reference_of(world)
+    person = Corpus.of(list(world.corpora[AUDITED])[:written])
+    audit = ProvenanceAudit(shadows=4, queries=1)
+    chosen = choose_queries(audit, Evidence(corpora={**corpora, AUDITED: person}), found)[CALIBRATION]
+    known = read_shadow_texts(found, audit.vocabulary)
+    selector = QuerySelector(audit.select, known.frequencies, 0, known.digests)
+    best = selector.rank_texts(found.corpus, frozenset(found.calibration))
+    first = [best[record.owner][0].id == record.id for record in chosen]
+    assert len(first) == 20
+    assert (1 <= sum(first) <= 14) == evened
+    assert all(first) != evened
+
+
 def test_too_few_calibration_users_are_refused_with_the_number_that_would_do():
     with refused("too_few_controls", NotEnoughData) as refusal:
         plan(controls=60)

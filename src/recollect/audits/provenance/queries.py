@@ -120,7 +120,9 @@ def choose_queries(audit: ProvenanceAudit, evidence: Evidence, reference: Refere
         (text for text in reference.corpus if text.id not in duplicates.controls), frozenset(reference.calibration)
     )
     people, calibration = _match_query_periods(audit, people, calibration)
-    most = _count_queried_texts(audit, people, calibration)
+    people, calibration = _even_out_texts(audit, people, calibration, evidence.seed)
+    most = _count_common_texts(audit, people, calibration)
+    most = min(most, audit.queries or most)
     afforded = _choose_affordable_users(audit, people, calibration, most, evidence.seed)
     chosen = {
         QUERIES: build_queries(people, most, name="the chosen texts"),
@@ -187,7 +189,7 @@ def _match_query_periods(
 
 
 def _build_dated_units(side: Mapping[str, Sequence[Record]], period: Period) -> list[Unit]:
-    """The people of one side as units whose dates a matching compares before anything is queried."""
+    """The people of one side as units whose texts and dates a matching counts before anything is queried."""
     return [
         Unit(
             name=user,
@@ -195,6 +197,29 @@ def _build_dated_units(side: Mapping[str, Sequence[Record]], period: Period) -> 
         )
         for user, texts in side.items()
     ]
+
+
+def _even_out_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts, seed: int) -> tuple[Texts, Texts]:
+    """The texts that queries are chosen out of: where one side has more texts, of nobody more than the other side has.
+
+    Queries chosen out of more texts are other texts, more surprising ones, and people would be unlike calibration users
+    for that alone. What is left of somebody who has more is drawn at random.
+    """
+    sides = people, calibration
+    compared = match_units(*(_build_dated_units(side, audit.period) for side in sides), seed=seed)
+    if compared.equal and not compared.difference.atypical.all():
+        return sides
+    most = _count_common_texts(audit, people, calibration)
+
+    def draw(text: Record) -> int:
+        return derive_seed(seed, labels.STREAM_EVENED, text.id)
+
+    def cut(texts: list[Record]) -> list[Record]:
+        kept = {text.id for text in sorted(texts, key=draw)[:most]}
+        return [text for text in texts if text.id in kept]
+
+    ours, theirs = ({user: cut(texts) for user, texts in side.items()} for side in sides)
+    return ours, theirs
 
 
 def build_queries(texts: Texts, most: int, *, name: str) -> Corpus:
@@ -221,15 +246,14 @@ def _refuse_too_few_calibration(audit: ProvenanceAudit, found: int) -> NotEnough
     )
 
 
-def _count_queried_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
-    """How many texts of a person are queried: no more than enough calibration users have."""
+def _count_common_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts) -> int:
+    """How many texts of a person can be queried: no more than enough calibration users have."""
     needed = required_controls(audit.alpha)
     if len(calibration) < needed:
         raise _refuse_too_few_calibration(audit, len(calibration))
     had = sorted((len(texts) for texts in calibration.values()), reverse=True)
     enough = had[max(needed, len(had) // 2) - 1]
-    longest = max((len(texts) for texts in people.values()), default=1)
-    return min(longest, enough, audit.queries or longest)
+    return min(max((len(texts) for texts in people.values()), default=1), enough)
 
 
 def _choose_affordable_users(audit: ProvenanceAudit, people: Texts, calibration: Texts, most: int, seed: int) -> Texts:

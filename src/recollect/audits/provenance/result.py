@@ -36,8 +36,9 @@ _UNTESTED = (
     "under differential privacy, leave no trace that this audit could detect.",
 )
 _CHOSEN = (
-    "People with no more texts than are queried are compared, with all of their texts, with texts of calibration users "
-    "that were selected from more: the p-value is then approximate, not exact. `--select random` avoids this."
+    "Queries are selected out of each person's texts, and where people have more or fewer texts than calibration "
+    "users, out of as many: of a person who has fewer than that, the p-value is approximate, not exact. "
+    "`--select random` avoids this."
 )
 _HISTOGRAM = "The support vector machine's own decisions guarantee no false positive rate; the p-values do."
 _READINGS = {
