@@ -45,6 +45,8 @@ ONE_SENTENCE = re.compile(r"^\*\*In one sentence:\*\* (.+?)\n\n", re.DOTALL | re
 SEPARATOR = re.compile(r"(?<! )=(?! )")
 """Between the label and the key of a row: "k = 100" is one key."""
 SO_FAR = "rows so far"
+HEADER = 2
+"""The lines of a table above its rows; one that has no rows yet is left out."""
 EARLIER = "earlier"
 NOT_DONE = "**not done yet** (the study is written)"
 
@@ -179,6 +181,8 @@ def _table(study: str, body: str, results: Results) -> str:
         except MissingFigureError:
             if kind != SO_FAR:
                 raise
+    if len(made) == HEADER:
+        return ""
     return "\n".join(f"| {' | '.join(cells)} |".replace("|  |", "| |") for cells in made)
 
 
