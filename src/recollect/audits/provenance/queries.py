@@ -199,7 +199,9 @@ def _build_dated_units(side: Mapping[str, Sequence[Record]], period: Period) -> 
     ]
 
 
-def _even_out_texts(audit: ProvenanceAudit, people: Texts, calibration: Texts, seed: int) -> tuple[Texts, Texts]:
+def _even_out_texts(
+    audit: ProvenanceAudit, people: dict[str, list[Record]], calibration: dict[str, list[Record]], seed: int
+) -> tuple[dict[str, list[Record]], dict[str, list[Record]]]:
     """The texts that queries are chosen out of: where one side has more texts, of nobody more than the other side has.
 
     Queries chosen out of more texts are other texts, more surprising ones, and people would be unlike calibration users
