@@ -59,15 +59,21 @@ class Outcome:
 
 
 def outside(name: str, figures: Iterable[Figure], expected: Path) -> Iterator[str]:
-    """Figures that are not where they are expected: `{study: {what: [lowest, highest]}}`; "wrong…": what begins so."""
+    """Figures that are not where they are expected: `{study: {what: [lowest, highest]}}`.
+
+    "wrong…" is whatever begins so; null in place of a range: the guard is expected to withhold the figure.
+    """
     ours = {each.what: each.ours for each in figures}
-    for what, (low, high) in read_json(expected).get(name, {}).items():
+    for what, limits in read_json(expected).get(name, {}).items():
         begins = what.removesuffix("…")
         found = next(
             (ours[each] for each in ours if each == what or (begins != what and each.startswith(begins))), None
         )
-        if not isinstance(found, int | float) or not low <= found <= high:
-            yield f"{name}: {what} is {shown(found)}; expected from {low} to {high}"
+        if limits is None:
+            if found is not None:
+                yield f"{name}: {what} is {shown(found)}; expected to be withheld"
+        elif not isinstance(found, int | float) or not limits[0] <= found <= limits[1]:
+            yield f"{name}: {what} is {shown(found)}; expected from {limits[0]} to {limits[1]}"
 
 
 def rounded(value: Any) -> Any:

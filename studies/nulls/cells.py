@@ -161,15 +161,16 @@ METHODS = _list_methods()
 _BY_USER = ("1-record", "2-records", "5-records", "one-1-record", "one-2-records", "one-5-records")
 _DECIDING = {
     "membership-user-loss": ("equal", *_BY_USER),
-    "membership-user-ratio": ("1-record",),
+    "membership-user-ratio": ("1-record", "one-1-record"),
     "membership-record-loss": ("short",),
     "membership-record-ratio": ("short",),
+    "leakage": ("three",),
     "leakage-top-10": ("half-controls", "sixth-controls", "another-month"),
     "provenance": ("one-another-month", "one-another-month-unknown"),
     "removal-record": ("100-records",),
     "exposure": ("secrets-5",),
 }
-"""Cells that decide: those in which 0.1.0 failed, and an equal design beside them."""
+"""Cells that decide: in which 0.1.0 failed, an equal design beside them, and two in which one target stood out."""
 _OTHERS = {
     "membership-user-loss": (
         "one",
@@ -194,7 +195,6 @@ _OTHERS = {
         "equal",
         "2-records",
         "5-records",
-        "one-1-record",
         "one-5-records",
         "sixth-controls",
         "another-month",
@@ -212,7 +212,7 @@ _OTHERS = {
     ),
     "membership-record-ratio": ("equal",),
     "exposure": ("secrets-1", "secrets-2", "secrets-20", "secrets-50"),
-    "leakage": ("forty", "three", "equal-timed", "5-records", "short", "half-controls", "another-month", "heavy-tails"),
+    "leakage": ("forty", "equal-timed", "5-records", "short", "half-controls", "another-month", "heavy-tails"),
     "leakage-top-10": ("forty", "another-month-unknown"),
     "leakage-folds": ("forty", "another-month"),
     "provenance": ("equal", "one", "three", "one-timed", "19-controls", "5-records", "half-controls", "short"),

@@ -85,6 +85,15 @@ def test_a_figure_that_is_not_where_it_is_expected_is_named_by_its_beginning(loa
     ]
 
 
+def test_a_figure_that_is_expected_to_be_withheld_is_named_where_it_is_told(load, tmp_path):
+    outcomes = load("mireshghallah2022", "common.outcomes")
+    (tmp_path / "expected.json").write_text('{"one": {"withheld": null, "told": null}}')
+    figures = [outcomes.Figure("withheld", 0.8, None), outcomes.Figure("told", 0.8, 0.9)]
+    assert [*outcomes.outside("one", figures, tmp_path / "expected.json")] == [
+        "one: told is 0.90; expected to be withheld"
+    ]
+
+
 WITH_PARTS = [paper for paper in PAPERS if (REPRODUCTIONS / paper / "results" / "parts").is_dir()]
 
 
