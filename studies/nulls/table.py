@@ -84,11 +84,15 @@ def _write_compactly(kept: Mapping[str, Any]) -> str:
 def sum_up(kept: Kept) -> dict[str, list[dict[str, Any]]]:
     """The rates of all cells and the coverage of all intervals, corrected for how many there are."""
     rows, intervals = list[dict[str, Any]](), dict[str, dict[str, list[int]]]()
+    unfinished = set[str]()
     for cell in [cell for cell in list_cells() if cell.name in kept]:
         drawn = kept[cell.name]
-        for target, counts in list_counts(drawn).items():
+        by_target = list_counts(drawn)
+        for target, counts in by_target.items():
             for name, (told, held) in counts.intervals.items():
                 key = f"{cell.method.name.split('-')[0]} `{name}`{_describe_inside(cell.design.inside)}"
+                if sum(each.worlds for each in by_target.values()) < cell.worlds:
+                    unfinished.add(key)
                 sums = intervals.setdefault(key, {}).setdefault(target, [0, 0])
                 sums[0], sums[1] = sums[0] + told, sums[1] + held
         if cell.design.inside:
@@ -105,7 +109,9 @@ def sum_up(kept: Kept) -> dict[str, list[dict[str, Any]]]:
                 **asdict(summarise(cell, drawn)),
             }
         )
-    coverage = [measure_coverage(name, told) for name, told in sorted(intervals.items())]
+    coverage = [
+        {**measure_coverage(name, told), "complete": name not in unfinished} for name, told in sorted(intervals.items())
+    ]
     _decide(rows, ("p", "guarded_p"))
     _decide(coverage, ("p",))
     return {"rates": rows, "coverage": coverage}
@@ -210,10 +216,10 @@ def _write_coverage(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _judge_coverage(row: Mapping[str, Any]) -> str:
-    """Whether an interval covers often enough; few worlds cannot show it."""
+    """Whether an interval covers often enough; before all worlds are drawn, only so far."""
     if not row["holds"]:
         return "**no**"
-    return "yes" if row["intervals"] >= MANY else "so far"
+    return "yes" if row["complete"] else "so far"
 
 
 def _write_share(share: float | None) -> str:
