@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,37 @@ class Outcome:
         return cls(**{**written, "figures": [Figure(**each) for each in written["figures"]]})
 
     def table(self) -> str:
-        """The figures as Markdown."""
-        lines = ["| | paper | ours |", "|---|---|---|"]
-        lines += [f"| {each.what} | {shown(each.paper)} | {shown(each.ours)} |" for each in self.figures]
+        """The figures as Markdown: one row a setting where figures are named "setting: column", or one a figure."""
+        named = [each.what.rpartition(": ") for each in self.figures]
+        settings = dict.fromkeys(setting for setting, _, _ in named)
+        columns = dict.fromkeys(column for _, _, column in named)
+        wide = "" not in settings and len(columns) <= len(self.figures) / 2
+        lines = self._list_settings(list(settings), list(columns)) if wide else self._list_figures()
         return "\n".join([f"### {self.title}", "", self.scale, "", *lines, ""])
+
+    def _list_figures(self) -> Iterator[str]:
+        """One row a figure."""
+        yield from ("| | paper | ours |", "|---|---|---|")
+        for each in self.figures:
+            yield f"| {each.what} | {shown(each.paper)} | {shown(each.ours)} |"
+
+    def _list_settings(self, settings: Sequence[str], columns: Sequence[str]) -> Iterator[str]:
+        """One row a setting; the paper's figure stands before ours in columns of which the paper has any."""
+        found = {each.what: each for each in self.figures}
+        printed = {each.what.rpartition(": ")[2] for each in self.figures if each.paper is not None}
+        yield f"| | {' | '.join(f'{each} (paper / ours)' if each in printed else each for each in columns)} |"
+        yield "|---" * (1 + len(columns)) + "|"
+        for setting in settings:
+            cells = [found.get(f"{setting}: {column}") for column in columns]
+            texts = [
+                ""
+                if cell is None
+                else f"{shown(cell.paper)} / {shown(cell.ours)}"
+                if column in printed
+                else shown(cell.ours)
+                for column, cell in zip(columns, cells, strict=True)
+            ]
+            yield f"| {setting} | {' | '.join(texts)} |"
 
 
 def outside(name: str, figures: Iterable[Figure], expected: Path) -> Iterator[str]:

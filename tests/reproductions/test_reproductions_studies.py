@@ -119,3 +119,28 @@ def test_kept_results_are_what_the_kept_parts_come_to(load, tmp_path, paper):
         outcome.keep(tmp_path / f"{name}.json")
         kept = REPRODUCTIONS / paper / "results" / f"{name}.json"
         assert (tmp_path / f"{name}.json").read_text() == kept.read_text(), name
+
+
+def test_figures_that_settings_share_are_columns_with_the_papers_before_ours(load):
+    outcomes = load("song2019", "common.outcomes")
+    named = [
+        ("top-1: AUC", 0.5, 0.6),
+        ("top-1: recall", None, 1),
+        ("top-5: AUC", None, 0.7),
+        ("top-5: recall", None, 0),
+    ]
+    table = outcomes.Outcome(title="t", scale="s", figures=[outcomes.Figure(*each) for each in named]).table()
+    assert table.splitlines()[4:] == [
+        "| | AUC (paper / ours) | recall |",
+        "|---|---|---|",
+        "| top-1 | 0.50 / 0.60 | 1 |",
+        "| top-5 | – / 0.70 | 0 |",
+    ]
+
+
+def test_figures_that_no_settings_share_are_listed_one_a_row(load):
+    outcomes = load("song2019", "common.outcomes")
+    named = [("mean loss", 1.16, 1.05), ("seed 0: rank", 1, 3), ("seed 1: epoch", None, 4)]
+    table = outcomes.Outcome(title="t", scale="s", figures=[outcomes.Figure(*each) for each in named]).table()
+    assert "| mean loss | 1.16 | 1.05 |" in table
+    assert "| seed 0: rank | 1 | 3 |" in table
