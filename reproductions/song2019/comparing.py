@@ -80,11 +80,11 @@ class Comparison:
             Figure(f"{what}: histogram, accuracy of the SVM", printed.accuracy, theirs.get("svm_accuracy")),
             Figure(f"{what}: histogram, precision of the SVM", printed.precision, theirs.get("svm_precision")),
             Figure(f"{what}: histogram, recall of the SVM", printed.recall, theirs.get("svm_recall")),
-            Figure(f"{what}: histogram, false alarms of the SVM", None, theirs.get("svm_false_positive_rate")),
+            Figure(f"{what}: histogram, false positive rate of the SVM", None, theirs.get("svm_false_positive_rate")),
             Figure(f"{what}: calibrated, AUC", None, ours.get("auc")),
             Figure(f"{what}: calibrated, precision of decisions", None, ours.get("precision")),
             Figure(f"{what}: calibrated, recall of decisions", None, ours.get("recall")),
-            Figure(f"{what}: calibrated, false alarms", None, ours.get("false_positive_rate")),
+            Figure(f"{what}: calibrated, false positive rate", None, ours.get("false_positive_rate")),
         ]
 
     def outcome(self, title: str, scale: str) -> Outcome:

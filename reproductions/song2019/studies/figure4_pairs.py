@@ -33,7 +33,7 @@ def trained(corpus: Corpus, noise: float) -> Corpus:
 def study(lab: Laboratory) -> Iterator[Outcome]:
     found = Comparison(lab, "figure4_pairs")
     scale = (
-        f"{lab.pairs_scale} Ten clean shadows. The paper prints curves: the machine's recall falls, to almost 0 for "
+        f"{lab.pairs_scale} Ten clean shadows. The paper prints curves: the SVM's recall falls, to almost 0 for "
         "translation with half of the texts held out; precision and AUC stay high."
     )
     for name in PAIRS:

@@ -28,7 +28,7 @@ def study(lab: Laboratory) -> Outcome:
                 row = details[what] = lab.audit(scene, method="calibrated", top_k=k, pieces=width)
                 figures.append(Figure(f"{what}: AUC", None, row["auc"]))
                 figures.append(Figure(f"{what}: recall of decisions", None, row.get("recall")))
-                figures.append(Figure(f"{what}: false alarms", None, row.get("false_positive_rate")))
+                figures.append(Figure(f"{what}: FPR", None, row.get("false_positive_rate")))
     return Outcome(
         title="Asked in pieces, too",
         scale=f"{lab.scale} Pieces of {WIDTH} words; small targets and bloggers as in the studies of their own.",
