@@ -87,6 +87,16 @@ def test_the_interval_of_an_exponential_mean_is_exact(n):
     assert binomial_p(covered, worlds, 0.95, alternative="two-sided") > 0.001
 
 
+@pytest.mark.parametrize("n", [2, 3, 5, 20, 50])
+def test_the_interval_of_a_mean_exposure_never_leaves_the_possible_range_and_covers(n):
+    rng, worlds = np.random.default_rng(n), 400
+    found = [exponential_mean(draw_null(rng, n), high=BITS) for _ in range(worlds)]
+    found += [exponential_mean(np.full(n, bits), high=BITS) for bits in (1e-9, 1.0, BITS)]
+    assert all(0 <= each.interval.low <= each.value <= each.interval.high <= BITS for each in found)
+    covered = sum(1 / math.log(2) in each.interval for each in found[:worlds])
+    assert binomial_p(covered, worlds, 0.95, alternative="less") > 0.001
+
+
 def test_a_mean_of_zeros_has_no_interval_and_says_why():
     assert "all 3 values are 0" in exponential_mean([0.0, 0.0, 0.0]).why_no_interval
     with refused("too_few_values"):

@@ -8,6 +8,7 @@ from scipy import stats
 
 from recollect.audits.exposure.decisions import decide
 from recollect.audits.exposure.exposure_measurement import Measurement
+from recollect.audits.exposure.result import _average_exposure
 from recollect.audits.exposure.secrets import Secret, merge_repeated_secrets
 from recollect.audits.exposure.verdict import build_exposure_verdict
 from recollect.corpora.canaries.formats import parse_format
@@ -163,6 +164,25 @@ def test_secrets_are_compared_with_controls_of_formats_of_the_same_size():
     one, both = (decide([*rows, *CONTROLS, *more], alpha=0.05, at_random=True) for more in ((), small))
     assert one.p_by_repetitions == both.p_by_repetitions
     assert one.smallest_p == both.smallest_p
+
+
+def test_secrets_are_not_compared_with_controls_that_a_model_finds_equally_likely():
+    """Ties count against the finding, so that secrets of such a format have no bits, whatever their rank."""
+    tied = [measured(0.0, planted=0, format="code {digits:4}") for _ in range(20)]
+    rows = [measured(bits, planted=1) for bits in np.linspace(0.0, 4.0, 20)]
+    decisions = decide([*rows, *tied], alpha=0.05, at_random=True)
+    assert decisions.p_by_repetitions == {1: 1.0}
+    assert not decisions.found
+
+
+@pytest.mark.parametrize("n", range(2, 51, 3))
+def test_the_mean_exposure_of_a_group_has_no_interval_or_one_within_the_possible_range(n):
+    most = np.log2(10**4)
+    bits = np.minimum(most, stats.expon(scale=1 / np.log(2)).rvs(n, random_state=n))
+    for values in (bits, np.full(n, most), np.zeros(n)):
+        mean = _average_exposure([measured(each, planted=1) for each in values])
+        assert (mean.interval is None) == (n < 5)
+        assert mean.interval is None or 0 <= mean.interval.low <= mean.value <= mean.interval.high <= most
 
 
 def test_several_sizes_of_formats_are_compared_within_each():

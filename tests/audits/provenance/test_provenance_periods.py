@@ -90,6 +90,27 @@ def test_dates_that_are_scattered_are_compared_and_dates_that_are_shifted_are_no
     assert ("0 calibration users have texts of the same month" in result.verdict_text) != comparable
 
 
+def judge_beside_few_of_january(seed, people, target):
+    """What the audit says of people if a few controls wrote in January, and all others in March."""
+    few, most = write("few", 12, [JANUARY], seed=seed), write("most", 88, [MARCH], seed=seed)
+    return judge(seed, None, target=target, person=people, controls=[*few, *most])
+
+
+def test_nobody_is_accused_for_a_month_that_few_controls_wrote_in():
+    people = {seed: write("me", 1, [JANUARY], seed=seed) for seed in range(11, 16)}
+    results = [judge_beside_few_of_january(seed, each, OfJanuary(seed=seed)) for seed, each in people.items()]
+    assert {result.outcome for result in results} == {"inconclusive", "not_found"}
+
+
+def test_a_person_who_scores_high_for_that_month_is_told_so_and_has_no_p_value():
+    person = write("me", 1, [JANUARY], seed=2)
+    result = judge_beside_few_of_january(2, person, Memoriser(person, otherwise=OfJanuary(seed=2)))
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "not_comparable")
+    assert "fewer than 19 of these wrote in the same period" in result.verdict_text
+    (row,) = result.tables_in_memory["users"].to_pylist()
+    assert (row["decision"], row["unlike"], row["p_value"]) == ("unlike the controls", "another period", None)
+
+
 def test_controls_who_wrote_in_both_months_are_cut_to_the_month_of_the_person():
     result = judge(1, [JANUARY, MARCH])
     assert result.guard.comparable

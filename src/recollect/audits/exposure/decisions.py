@@ -111,17 +111,17 @@ def _find_smallest_random_p(secrets: Sequence[Measurement], draws: int | None) -
 
 
 def _pair_with_controls(planted: Sequence[Measurement], controls: Sequence[Measurement]) -> list[Stratum]:
-    """For decisions by controls: the exposures of both by how many secrets of their format are possible.
+    """For decisions by controls: the exposures of both by their formats.
 
-    One of two possible secrets has at most one bit, and half of all one of a million have more: only secrets of formats
-    of one size rank alike under the null hypothesis.
+    One of two possible secrets has at most one bit, and half of all one of a million have more; and of a format whose
+    secrets a model finds equally likely, ties leave no bits at all: only secrets of one format rank alike under the
+    null hypothesis.
     """
-    sizes = sorted({row.secret.parsed.size for row in planted} & {row.secret.parsed.size for row in controls})
+    formats = sorted({row.secret.format for row in planted} & {row.secret.format for row in controls})
     found = list[Stratum]()
-    for size in sizes:
+    for format in formats:
         ours, theirs = (
-            np.array([row.compared_bits for row in rows if row.secret.parsed.size == size])
-            for rows in (planted, controls)
+            np.array([row.compared_bits for row in rows if row.secret.format == format]) for rows in (planted, controls)
         )
         found.append((ours, theirs))
     return found

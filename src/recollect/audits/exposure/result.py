@@ -140,13 +140,13 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
             method="Mann–Whitney against never-planted controls (a single secret: its rank among them), Holm",
             reading="How often a model trained on none of them would rank planted secrets so far above the controls.",
         )
-    sizes = {row.secret.parsed.size for row in decisions.controls}
-    alone = sum(row.secret.parsed.size not in sizes for row in decisions.secrets)
+    formats = {row.secret.format for row in decisions.controls}
+    alone = sum(row.secret.format not in formats for row in decisions.secrets)
     if decisions.p_by_repetitions and alone:
         builder.note(
             "controls_of_other_formats",
-            f"{alone:,} of {len(decisions.secrets):,} secrets have no control of a format with as many possible "
-            "secrets: they are compared with random draws only, since exposures of other formats are not alike.",
+            f"{alone:,} of {len(decisions.secrets):,} secrets have no control of their format: they are compared with "
+            "random draws only, since exposures of other formats are not alike.",
         )
 
 

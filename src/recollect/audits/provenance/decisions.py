@@ -12,7 +12,11 @@ from recollect.audits.provenance.comparison import ComparisonScorer, Scored, Tes
 from recollect.audits.provenance.text_amounts import TextAmounts
 from recollect.audits.provenance.word_alignment import Codes, Floats
 from recollect.results.result import Outcome
+from recollect.stats.requirements import required_controls
 from recollect.stats.significance import benjamini_hochberg
+
+OTHER_PERIOD = "another period"
+"""Why nobody is accused who scores high, where few calibration users wrote in the same periods."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,7 +34,10 @@ class Decisions:
     words: Codes
     texts: Codes
     differences: tuple[str, ...]
-    """In what each is unlike all calibration users, so that the p-value is not valid; empty for most people."""
+    """In what each is unlike all calibration users, so that the p-value is not valid; empty for most people. Who would
+    be accused beside calibration users of other periods is unlike these for `OTHER_PERIOD`."""
+    withheld: NDArray[np.bool_]
+    """Who would be flagged if enough calibration users had written in the same periods."""
     compared_with: Codes
     """With how many calibration users each was compared."""
     matched: NDArray[np.bool_]
@@ -74,13 +81,20 @@ def decide(scorer: ComparisonScorer, amounts: TextAmounts, matching: Matching, r
     """
     people, words = amounts.people, amounts.words
     found = compare_people(scorer, amounts, matching, rule, amounts.counts)
+    flagged = _flag(correct_for_people(found, np.arange(people)), rule.alpha)
+    # what a model knows of a period it knows of everybody's texts of that period, trained on or not
+    alone = amounts.count_contemporaries() < required_controls(rule.alpha)
+    alone &= np.nan_to_num(found.p[:people], nan=1.0) <= rule.alpha
+    alone &= found.differences[:people] == ""
+    found.differences[:people][alone] = OTHER_PERIOD
     corrected = correct_for_people(found, np.arange(people))
     return Decisions(
         users=words.users[:people],
         score=found.score[:people],
         p=found.p[:people],
         corrected=corrected,
-        flagged=np.nan_to_num(corrected, nan=1.0) <= rule.alpha,
+        flagged=_flag(corrected, rule.alpha),
+        withheld=flagged & alone,
         words=words.count_words()[:people],
         texts=words.texts[:people],
         differences=tuple(found.differences[:people].tolist()),
@@ -90,6 +104,11 @@ def decide(scorer: ComparisonScorer, amounts: TextAmounts, matching: Matching, r
         calibrating=words.users[people:],
         calibration=found.calibration[people:],
     )
+
+
+def _flag(corrected: Floats, alpha: float) -> NDArray[np.bool_]:
+    """About whom the decision is that their texts were used, from corrected p-values."""
+    return np.asarray(np.nan_to_num(corrected, nan=1.0) <= alpha)
 
 
 def correct_for_people(found: Scored, people: Codes) -> Floats:
@@ -113,4 +132,6 @@ def decide_outcome(decisions: Decisions, *, least: int) -> tuple[Outcome, str | 
         return "inconclusive", "not_comparable"
     if decisions.flagged.any():
         return "found", None
+    if decisions.withheld.any():
+        return "inconclusive", "not_comparable"
     return ("inconclusive", "no_power") if decisions.highest.any() else ("not_found", None)

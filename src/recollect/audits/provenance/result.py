@@ -14,7 +14,7 @@ from recollect.audits.common.outcomes import NO_POWER, NOT_COMPARABLE
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.roc_table import build_roc_table
 from recollect.audits.provenance.comparison import TestRule
-from recollect.audits.provenance.decisions import Decisions
+from recollect.audits.provenance.decisions import OTHER_PERIOD, Decisions
 from recollect.audits.provenance.safeguards import SPOILT, Safeguards, add_safeguards
 from recollect.audits.provenance.verdict import build_verdict
 from recollect.audits.provenance.word_alignment import WordRanks
@@ -179,11 +179,14 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
             f"models, and {required_controls(audit.alpha)} calibration users with as many texts{cut}{more}",
         )
     if differing := int((decisions.tested & ~decisions.valid).sum()):
+        of_another = OTHER_PERIOD in decisions.differences
         builder.note(
             "unlike_the_controls",
             f"{differing} of {int(decisions.tested.sum())} people write unlike all calibration users (see the column "
             "`unlike`): their p-values are not valid, and no decision is made about them. Give controls who write as "
-            "they do.",
+            "they do."
+            + " Those marked `another period` score high, but few calibration users wrote when they did."
+            * of_another,
         )
     people, smallest = int(decisions.valid.sum()), float(decisions.smallest[decisions.valid].min(initial=0.5))
     together = int(np.ceil(smallest * people / audit.alpha - 1e-9))
@@ -241,13 +244,14 @@ def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, code: str |
     cases = [decisions.words < audit.least, decisions.flagged & decided, decided, spoilt, decisions.tested]
     choices = ["too little text", "member", "no sign", "not decided", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()
+    other = np.array([reason == OTHER_PERIOD for reason in decisions.differences], dtype=np.bool_)
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
     pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)
     columns = {
         "user": names,
         "decision": decided + ["too little text"] * extra,
         "score": _build_people_column(decisions.score, extra),
-        "p_value": _build_people_column(np.where(withheld, np.nan, decisions.p), extra),
+        "p_value": _build_people_column(np.where(withheld | other, np.nan, decisions.p), extra),
         "p_corrected": _build_people_column(np.where(withheld, np.nan, decisions.corrected), extra),
         "words": np.append(decisions.words, none),
         "queries": np.append(decisions.texts + pieces, none),

@@ -88,6 +88,16 @@ class TextAmounts:
             for name, words in zip(amounts.pieces, left.tolist(), strict=True):
                 kept[self.find(name)] = words
 
+    def count_contemporaries(self) -> Codes:
+        """How many calibration users wrote in a period of each audited person; who has no times counts for any."""
+        wrote: tuple[dict[int, set[str]], dict[int, set[str]]] = {}, {}
+        for side, periods in enumerate(self.periods):
+            for name, period in periods.items():
+                wrote[side].setdefault(self.records[side][name][0], set()).update(filter(None, [period]))
+        theirs = wrote[1].values()
+        ours = (wrote[0][person] for person in range(self.people))
+        return np.array([sum(not own or not each or not own.isdisjoint(each) for each in theirs) for own in ours])
+
     def find(self, name: str) -> tuple[int, int]:
         """Whose text this is and which of their texts, by the name of its piece."""
         return self.records[int(name[0])][name[1:]]

@@ -111,6 +111,8 @@ def _explain_inconclusive_provenance(
             f"within the vocabulary of all models, and {required_controls(alpha)} are needed. Give more controls, or "
             "query more texts."
         )
+    if code == "not_comparable" and decisions.withheld.any():
+        return _explain_other_period(decisions, alpha)
     if code == "not_comparable":
         tested = int(decisions.tested.sum())
         who, like = (
@@ -122,6 +124,17 @@ def _explain_inconclusive_provenance(
             f"be compared. Give controls who write as {like}."
         )
     return _explain_missing_power(decisions, safeguards, alpha)
+
+
+def _explain_other_period(decisions: Decisions, alpha: float) -> str:
+    """In the verdict on people: why nobody is accused although somebody scores high enough."""
+    many, withheld = len(decisions.users), int(decisions.withheld.sum())
+    who = "this person's texts" if many == 1 else f"the texts of {withheld} of {_name_people(many)}"
+    return (
+        f"the model predicts {who} better than those of calibration users, but fewer than {required_controls(alpha)} "
+        "of these wrote in the same period, and a model may know a period without having seen these texts. Give "
+        "controls with texts of the same period, or compare longer periods (--period quarter)."
+    )
 
 
 def _explain_missing_power(decisions: Decisions, safeguards: Safeguards, alpha: float) -> str:
