@@ -54,6 +54,6 @@ def _draw_hash_permutations() -> tuple[Hashes, Hashes]:
 
     Those of the package datasketch, so that the same near-duplicates are found as with it.
     """
-    rng, count = np.random.RandomState(1), _BANDS * _ROWS  # noqa: NPY002 - see above
+    rng, count = np.random.RandomState(1), _BANDS * _ROWS
     factors = rng.randint(0, 2**31, count, dtype=np.uint32) * np.uint32(2) + np.uint32(1)
     return factors, rng.randint(0, 2**32, count, dtype=np.uint32)
