@@ -102,7 +102,6 @@ TRAINING_AND_SCORING = (
 """What is slow to import of what `train` and `score` need."""
 SLOW_TO_IMPORT = (
     *TRAINING_AND_SCORING,
-    "datasketch",
     "recollect.api",
     "recollect.cli.run_and_check",
     "recollect.cli.report",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from recollect.stats import (
     OwnedValues,
@@ -19,6 +20,12 @@ from recollect.stats import (
 
 values = st.lists(st.integers(-5, 5).map(float), min_size=1, max_size=20)
 p_values = st.lists(st.floats(0, 1), min_size=1, max_size=20)
+
+
+@given(p=p_values)
+@settings(deadline=None, max_examples=60)
+def test_benjamini_hochberg_is_that_of_scipy(p):
+    assert benjamini_hochberg(p).tolist() == stats.false_discovery_control(p).tolist()
 
 
 @given(tested=values, controls=values)

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from recollect.stats import binomial_p
-from recollect.stats.tied_ranks import rank_sum_p
+from recollect.stats.tied_ranks import mann_whitney_p, rank_sum_p
 from recollect.stats.two_sample_tests import mann_whitney
 
 
@@ -54,3 +54,13 @@ def test_the_normal_approximation_is_that_of_scipy_to_the_last_bit(ours, theirs,
         one, other = (np.round(rng.normal(shift, 1, n), digits) for shift, n in ((0.3, ours), (0, theirs)))
         other[:2] = one[:2] if digits == 3 and min(ours, theirs) > 9 else other[:2]  # a few ties
         assert rank_sum_p(one, other, alternative) == stats.mannwhitneyu(one, other, alternative=alternative).pvalue
+
+
+@pytest.mark.parametrize("alternative", ["greater", "less", "two-sided"])
+@pytest.mark.parametrize(("ours", "theirs"), [(1, 1), (1, 20), (8, 8), (9, 30), (60, 100)])
+def test_mann_whitney_is_that_of_scipy_however_many_values_tie(ours, theirs, alternative):
+    rng = np.random.default_rng(theirs)
+    for values in (2, 5, 10**9):
+        one, other = (rng.integers(0, values, n).astype(float) for n in (ours, theirs))
+        one[0], other[0] = 0, 1
+        assert mann_whitney_p(one, other, alternative) == stats.mannwhitneyu(one, other, alternative=alternative).pvalue

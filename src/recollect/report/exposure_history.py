@@ -9,6 +9,7 @@ import pyarrow as pa
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from recollect.errors import StoreError
+from recollect.files.arrow_tables import build_array, build_table
 
 
 class _TrackedSecret(BaseModel):
@@ -43,12 +44,12 @@ def read_exposure_history(path: Path) -> pa.Table:
             code="exposure_by_epoch_unreadable",
         ) from error
     rows = [(epoch, secret) for epoch in epochs for secret in epoch.secrets]
-    return pa.table(
+    return build_table(
         {
-            "epoch": pa.array([epoch.epoch for epoch, _ in rows], pa.float64()),
-            "training_loss": pa.array([epoch.training_loss for epoch, _ in rows], pa.float64()),
-            "validation_loss": pa.array([epoch.validation_loss for epoch, _ in rows], pa.float64()),
-            "planted": pa.array([secret.planted for _, secret in rows], pa.int64()),
-            "exposure_bits": pa.array([secret.exposure_bits for _, secret in rows], pa.float64()),
+            "epoch": build_array([epoch.epoch for epoch, _ in rows], pa.float64()),
+            "training_loss": build_array([epoch.training_loss for epoch, _ in rows], pa.float64()),
+            "validation_loss": build_array([epoch.validation_loss for epoch, _ in rows], pa.float64()),
+            "planted": build_array([secret.planted for _, secret in rows], pa.int64()),
+            "exposure_bits": build_array([secret.exposure_bits for _, secret in rows], pa.float64()),
         }
     )

@@ -35,7 +35,9 @@ Severity = Literal["none", "low", "medium", "high"]
 class _Frozen(BaseModel):
     """What all members of a result share: fixed once made, nothing unknown, no number that is none."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, json_schema_extra=describe_fields)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, json_schema_extra=describe_fields, defer_build=True
+    )
 
 
 class Mention(_Frozen):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData, StoreError
+from recollect.files.arrow_tables import build_array, build_table
 
 Floats = NDArray[np.float64]
 _MAX_NAMED = 5
@@ -118,8 +119,8 @@ class Scores:
 
     def to_table(self, **columns: ArrayLike) -> pa.Table:
         """An Arrow table with record, user and score, and further columns in the same order."""
-        named: dict[str, Any] = {"record": list(self.records), "user": list(self.users), "score": self.values}
-        return pa.table({**named, **{name: np.asarray(column) for name, column in columns.items()}})
+        named = {"record": build_array(self.records, pa.string()), "user": build_array(self.users, pa.string())}
+        return build_table({**named, "score": self.values, **columns})
 
     @classmethod
     def from_table(cls, table: pa.Table) -> Self:

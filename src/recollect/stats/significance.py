@@ -62,7 +62,11 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     [0.04, 0.0533, 0.0533, 0.5]
     """
     values = _check_p_values(p)
-    return np.asarray(scipy.stats.false_discovery_control(values, method="bh")) if len(values) else values
+    order = np.argsort(values)
+    steps = values[order] * (len(values) / np.arange(1, len(values) + 1))
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.minimum(1, np.minimum.accumulate(steps[::-1])[::-1])
+    return adjusted
 
 
 def holm(p: ArrayLike) -> Floats:

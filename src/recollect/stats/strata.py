@@ -10,6 +10,7 @@ import scipy
 
 from recollect.errors import NotEnoughData
 from recollect.stats.groups import Floats
+from recollect.stats.midranks import midranks
 
 EXACT_UNITS = 400
 """Up to so many units the null distribution is drawn; beyond, the sum is normal."""
@@ -85,7 +86,7 @@ def compute_normal_p(strata: Sequence[tuple[Floats, Floats]]) -> float:
         ranks, n, m = rank_stratum(above, below), len(above), len(below)
         observed += float(ranks[:n].sum())
         variance += n * m * float(np.square(ranks).sum()) / ((n + m) * max(1, n + m - 1))
-    return float(scipy.stats.norm.sf(observed / variance**0.5)) if variance > 0 else 1.0
+    return float(scipy.special.ndtr(-observed / variance**0.5)) if variance > 0 else 1.0
 
 
 def rank_stratum(above: Floats, below: Floats) -> Floats:
@@ -94,7 +95,7 @@ def rank_stratum(above: Floats, below: Floats) -> Floats:
     >>> rank_stratum(np.array([3.0]), np.array([1.0, 2.0])).tolist()
     [0.25, -0.25, 0.0]
     """
-    ranks = scipy.stats.rankdata(np.concatenate([above, below])) / (len(above) + len(below) + 1)
+    ranks = midranks(np.concatenate([above, below])) / (len(above) + len(below) + 1)
     return np.asarray(ranks - ranks.mean())
 
 

@@ -35,14 +35,10 @@ def rank_sum_p(ours: Floats, theirs: Floats, alternative: Alternative) -> float:
     """
     if not len(ours) or not len(theirs):
         return 1.0
-    values, group, sizes = np.unique(np.concatenate([ours, theirs]), return_inverse=True, return_counts=True)
-    total, smaller = int(sizes.sum()), min(len(ours), len(theirs))
-    # midranks, doubled to be whole numbers, from 0
-    ranks = 2 * (np.cumsum(sizes) - sizes) + sizes - 1
-    if len(values) == total:
-        if smaller <= _EXACT:
-            return float(scipy.stats.mannwhitneyu(ours, theirs, alternative=alternative).pvalue)
-        return _compute_normal_p(ranks[group], sizes, len(ours), alternative)
+    ranks, group, sizes = _rank_different_values(ours, theirs)
+    total, smaller = len(group), min(len(ours), len(theirs))
+    if len(sizes) == total:
+        return mann_whitney_p(ours, theirs, alternative)
     own = group[: len(ours)] if len(ours) == smaller else group[len(ours) :]
     observed = int(ranks[own].sum())
     cells = int(np.minimum(sizes, smaller).sum()) * smaller * (2 * smaller * total)
@@ -54,28 +50,38 @@ def rank_sum_p(ours: Floats, theirs: Floats, alternative: Alternative) -> float:
         dealt = np.random.default_rng(total).multivariate_hypergeometric(sizes, smaller, size=_DRAWS) @ ranks
         above, below = ((1 + np.count_nonzero(each)) / (1 + _DRAWS) for each in (dealt >= observed, dealt <= observed))
     else:
-        return _compute_normal_p(ranks[group], sizes, len(ours), alternative)
+        return mann_whitney_p(ours, theirs, alternative)
     if len(ours) != smaller:
         above, below = below, above
     return min(1.0, {"greater": above, "less": below, "two-sided": 2 * min(above, below)}[alternative])
 
 
-def _compute_normal_p(ranks: Ints, sizes: Ints, count: int, alternative: Alternative) -> float:
-    """SciPy's p-value where it is the normal approximation, to the last bit, in a tenth of its time.
+def mann_whitney_p(ours: Floats, theirs: Floats, alternative: Alternative) -> float:
+    """The p-value of `scipy.stats.mannwhitneyu`, which is normal where values tie.
+
+    The normal approximation is the same to the last bit, in a tenth of the time and without loading `scipy.stats`.
 
     Args:
-        ranks: The midranks of both groups, doubled, from 0.
-        sizes: How many values are tied, of each that is different.
-        count: How many values the first group has.
+        ours: The values of one group.
+        theirs: Those of the other; there is one at least in each.
         alternative: What a small p speaks for.
     """
-    total, others = len(ranks), len(ranks) - count
-    above = float(ranks[:count].sum()) / 2 - count * (count - 1) / 2
+    ranks, group, sizes = _rank_different_values(ours, theirs)
+    total, count, others = len(group), len(ours), len(theirs)
+    if len(sizes) == total and min(count, others) <= _EXACT:
+        return float(scipy.stats.mannwhitneyu(ours, theirs, alternative=alternative).pvalue)
+    above = float(ranks[group[:count]].sum()) / 2 - count * (count - 1) / 2
     statistic = {"greater": above, "less": count * others - above, "two-sided": max(above, count * others - above)}
     ties = (sizes.astype(np.float64) ** 3 - sizes).sum()
     scatter = np.sqrt(count * others / 12 * ((total + 1) - ties / (total * (total - 1))))
     p = scipy.special.ndtr(-(statistic[alternative] - count * others / 2 - 0.5) / scatter)
     return float(np.clip(2 * p if alternative == "two-sided" else p, 0, 1))
+
+
+def _rank_different_values(ours: Floats, theirs: Floats) -> tuple[Ints, Ints, Ints]:
+    """For rank sums: the midrank of each different value, doubled, from 0; which one each value is; their counts."""
+    _, group, sizes = np.unique(np.concatenate([ours, theirs]), return_inverse=True, return_counts=True)
+    return 2 * (np.cumsum(sizes) - sizes) + sizes - 1, group, sizes
 
 
 def _count_rank_sums(ranks: Ints, sizes: Ints, chosen: int) -> tuple[Floats, Floats]:

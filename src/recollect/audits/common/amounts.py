@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from recollect.stats.significance import holm
+from recollect.stats.tied_ranks import mann_whitney_p
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -268,4 +268,4 @@ def _compare_amount(ours: Floats, theirs: Floats) -> float:
     """
     if np.ptp(np.concatenate([ours, theirs])) == 0:
         return 1.0
-    return float(scipy.stats.mannwhitneyu(ours, theirs, alternative="two-sided").pvalue)
+    return mann_whitney_p(ours, theirs, "two-sided")

@@ -21,6 +21,7 @@ from recollect.signals.scores import Floats
 from recollect.stats.auc import auc, placements
 from recollect.stats.groups import OwnedValues
 from recollect.stats.intervals import Estimate, Interval
+from recollect.stats.midranks import midranks
 from recollect.stats.requirements import require_count
 
 FOLDS = 5
@@ -65,7 +66,7 @@ def compute_auc_within_folds(scores: Floats, labels: Labels, folds: NDArray[np.i
     above, pairs = np.zeros(len(labels)), np.zeros(len(labels))
     for fold in np.unique(folds):
         held = folds == fold
-        ranks = scipy.stats.rankdata(np.round(scores[:, held], 12), axis=1)
+        ranks = midranks(np.round(scores[:, held], 12))
         audited = labels[:, held]
         k, n = audited.sum(axis=1), (1 - audited).sum(axis=1)
         above += (ranks * audited).sum(axis=1) - k * (k + 1) / 2
@@ -109,7 +110,7 @@ def compare_aucs(scores: Floats, blind: Floats, labels: Sequence[bool] | Labels)
     difference = float(gains.mean())
     if error == 0:
         return 1.0 if difference <= 0 else 0.0
-    return float(scipy.stats.t.sf(difference / error, smaller - 1))
+    return float(scipy.special.stdtr(smaller - 1, -difference / error))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,7 +160,7 @@ def _widen_blind_interval(estimate: Estimate, aucs: Floats) -> Estimate:
     interval = estimate.interval
     if interval is None:
         return estimate
-    half = float(scipy.stats.norm.ppf((1 + interval.confidence) / 2) * aucs.std())
+    half = float(scipy.special.ndtri((1 + interval.confidence) / 2) * aucs.std())
     low, high = max(0.0, estimate.value - half), min(1.0, estimate.value + half)
     wider = Interval(min(interval.low, low), max(interval.high, high), interval.confidence)
     return replace(estimate, interval=wider, method=f"{estimate.method}, at least as wide as other labellings scatter")

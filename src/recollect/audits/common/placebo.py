@@ -198,7 +198,7 @@ def _simulate_alarms(played: Bools, *, seed: int, alpha: float) -> tuple[Ints, I
     rng = stream(seed, labels.STREAM_PLACEBO, 1)
     controls, size = played.shape[1], played.sum(axis=1)
     weights = (played / size[:, None] - ~played / (controls - size)[:, None]).astype(np.float32)
-    limits = scipy.stats.norm.isf(alpha) * np.sqrt(1 / size + 1 / (controls - size))
+    limits = -scipy.special.ndtri(alpha) * np.sqrt(1 / size + 1 / (controls - size))
     # a playing unit is named if no more than so many of all are before it
     places = np.floor(alpha * (1 + controls - size) / size).astype(np.int64)
     group, single = list[Ints](), list[Ints]()

@@ -92,7 +92,7 @@ def minimum_detectable_auc(above: int, below: int, *, alpha: float, power: float
     """
     if smallest_rank_p(above, below) > alpha:
         return None
-    reach = float(scipy.stats.norm.isf(alpha) + scipy.stats.norm.ppf(power))
+    reach = float(scipy.special.ndtri(power) - scipy.special.ndtri(alpha))
     if above == 1:
-        return float(scipy.stats.norm.cdf(reach / math.sqrt(2)))
+        return float(scipy.special.ndtr(reach / math.sqrt(2)))
     return min(1.0, 0.5 + reach * math.sqrt((above + below + 1) / (12 * above * below)))

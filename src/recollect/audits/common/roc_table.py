@@ -6,6 +6,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from recollect.files.arrow_tables import build_table
 from recollect.stats.groups import ValuesLike
 from recollect.stats.roc import roc_curve
 
@@ -26,4 +27,4 @@ def build_roc_table(members: ValuesLike, non_members: ValuesLike) -> pa.Table:
         NotEnoughData: One side is empty.
     """
     curve = roc_curve(members, non_members).thin(MAX_POINTS, rates=READ_AT)
-    return pa.table({"fpr": curve.fpr, "tpr": curve.tpr})
+    return build_table({"fpr": curve.fpr, "tpr": curve.tpr})

@@ -44,7 +44,7 @@ def accuse(table: ScoreTable, places: Ints, *, single: bool, alpha: float, rng: 
     players = (~free).sum(axis=1)
     tests = [min_benjamini_hochberg(p, players)] if single else []
     with np.errstate(divide="ignore", invalid="ignore"):
-        together = np.where(group[1] > 0, scipy.stats.norm.sf(group[0] / np.sqrt(group[1])), np.inf)
+        together = np.where(group[1] > 0, scipy.special.ndtr(-group[0] / np.sqrt(group[1])), np.inf)
     tests.append(np.where(players > 1, together, np.inf))
     done = np.sum([np.isfinite(each) for each in tests], axis=0)
     return np.asarray(np.maximum(done, 1) * np.min(tests, axis=0) <= alpha)

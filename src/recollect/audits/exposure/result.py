@@ -25,6 +25,7 @@ from recollect.audits.exposure.verdict import (
     excludes_certain,
 )
 from recollect.errors import NotEnoughData
+from recollect.files.arrow_tables import build_array, build_table
 from recollect.results.result import Finding, Power, Result
 from recollect.results.text_masks import mask_unless_shown
 from recollect.stats.bounded_means import bounded_mean, exponential_mean
@@ -226,23 +227,24 @@ def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions
     rows, formats = measured.rows, {kind: index for index, kind in enumerate(measured.scores.draws)}
     corrected = iter([] if decisions.p_corrected is None else decisions.p_corrected.tolist())
     p = [None if row.secret.is_control else next(corrected, None) for row in rows]
-    return pa.table(
+    texts = [mask_unless_shown(row.secret.text, show_text=audit.show_text) for row in rows]
+    return build_table(
         {
-            "secret_id": [row.secret.id for row in rows],
-            "secret": [mask_unless_shown(row.secret.text, show_text=audit.show_text) for row in rows],
-            "format": pa.array([formats[row.secret.kind] for row in rows], pa.int32()),
-            "planted": pa.array([row.secret.planted for row in rows], pa.int64()),
+            "secret_id": build_array([row.secret.id for row in rows], pa.string()),
+            "secret": build_array(texts, pa.string()),
+            "format": build_array([formats[row.secret.kind] for row in rows], pa.int32()),
+            "planted": build_array([row.secret.planted for row in rows], pa.int64()),
             "exposure_bits": [row.exposure_bits for row in rows],
             "lower": [row.lower for row in rows],
             "upper": [row.upper for row in rows],
             "rank": [float(row.rank) for row in rows],
             "space": [float(row.secret.parsed.size) for row in rows],
             "log_perplexity_bits": [row.log_perplexity_bits for row in rows],
-            "method": [row.method for row in rows],
-            "steps": pa.array([row.steps for row in rows], pa.int64()),
+            "method": build_array([row.method for row in rows], pa.string()),
+            "steps": build_array([row.steps for row in rows], pa.int64()),
             "p_value": [row.p_value for row in rows],
-            "p_corrected": pa.array(p, pa.float64()),
-            "skew_normal_bits": pa.array([row.skew_normal_bits for row in rows], pa.float64()),
+            "p_corrected": build_array(p, pa.float64()),
+            "skew_normal_bits": build_array([row.skew_normal_bits for row in rows], pa.float64()),
         }
     )
 
@@ -250,9 +252,9 @@ def _build_secrets_table(audit: ExposureAudit, measured: Measurements, decisions
 def _build_draws_table(scores: LogPerplexities) -> pa.Table:
     """The table of log-perplexities of the random secrets, for figures of their distribution."""
     sizes = [len(bits) for bits in scores.draws.values()]
-    return pa.table(
+    return build_table(
         {
-            "format": pa.array(np.repeat(np.arange(len(sizes)), sizes), pa.int32()),
+            "format": build_array(np.repeat(np.arange(len(sizes)), sizes), pa.int32()),
             "log_perplexity_bits": np.concatenate(list(scores.draws.values())),
         }
     )
@@ -284,12 +286,12 @@ def build_extraction_result(
             )
         )
     texts = [mask_unless_shown(secret.text, show_text=audit.show_text) for secret in found.secrets]
-    builder.tables["secrets"] = pa.table(
+    builder.tables["secrets"] = build_table(
         {
-            "place": pa.array(range(1, listed + 1), pa.int64()),
-            "secret": pa.array(texts, pa.string()),
-            "log_perplexity_bits": pa.array(bits, pa.float64()),
-            "proven": pa.array([index < found.proven for index in range(listed)], pa.bool_()),
+            "place": build_array(range(1, listed + 1), pa.int64()),
+            "secret": build_array(texts, pa.string()),
+            "log_perplexity_bits": build_array(bits, pa.float64()),
+            "proven": build_array([index < found.proven for index in range(listed)], pa.bool_()),
         }
     )
     certain, few = bool(bits) and bits[0] < CERTAIN, size < MIN_SPACE

@@ -171,7 +171,9 @@ class Comparison:
         if (folds := self._fold_means) is not None:
             if np.ptp(np.concatenate([self.audited.score(), self.null.score()])) == 0:
                 return 1.0
-            return float(scipy.stats.t.sf(folds.mean() / max(_compute_prediction_error(folds), TINY), len(folds) - 1))
+            return float(
+                scipy.special.stdtr(len(folds) - 1, -folds.mean() / max(_compute_prediction_error(folds), TINY))
+            )
         if self.uncut:
             return compute_van_elteren_p([(self.audited.score(), self.null.score())])
         draws = max((len(stratum.scores) for stratum in self.strata), default=0)
@@ -288,7 +290,7 @@ def _compute_prediction_error(folds: Floats) -> float:
 
 def _predict_one_more_fold(folds: Floats, *, users: int, confidence: float = 0.95) -> Estimate:
     """The mean of the folds that users are compared with, with an interval for one more model beside so many."""
-    half = float(scipy.stats.t.ppf((1 + confidence) / 2, len(folds) - 1)) * _compute_prediction_error(folds)
+    half = float(scipy.special.stdtrit(len(folds) - 1, (1 + confidence) / 2)) * _compute_prediction_error(folds)
     middle = float(folds.mean())
     return Estimate(
         value=middle,

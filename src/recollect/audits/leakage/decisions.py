@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -65,6 +66,7 @@ class Decisions:
         return self.found_jointly or (self.refusal is None and bool(self.flags.any()))
 
 
+@lru_cache(maxsize=1024)
 def bound_false_flags(users: int, controls: int, level: float) -> float:
     """How likely a decision flags anybody at this level if users and controls are exchangeable; at most the level.
 

@@ -13,6 +13,7 @@ from recollect.audits.leakage.decisions import Decisions
 from recollect.audits.leakage.leakage_epsilon import Leak
 from recollect.audits.leakage.occurrences import Occurrences
 from recollect.audits.leakage.personal_data import detect_personal_data
+from recollect.files.arrow_tables import build_table_of_rows
 from recollect.results.text_masks import mask_unless_shown
 
 
@@ -37,7 +38,7 @@ def build_sequences_table(leaks: Mapping[int, Leak], counts: Occurrences, *, sho
         }
         for run, leak in sorted(leaks.items(), key=lambda each: (_get_leak_sort_key(each[1]), each[1].text))
     ]
-    return pa.Table.from_pylist(rows, schema=_SEQUENCES)
+    return build_table_of_rows(rows, _SEQUENCES)
 
 
 _SEQUENCES = pa.schema(
@@ -73,7 +74,7 @@ def build_users_table(leaks: Mapping[int, Leak], decisions: Decisions, *, withhe
     kinds += [(name, pa.float64()) for name in ("epsilon", "epsilon_sum", "p_corrected")]
     kinds += [("flagged", pa.bool_())]
     rows.sort(key=lambda row: (-_get_cell_sort_key(row["epsilon_sum"]), -int(row["sequences"] or 0), str(row["user"])))
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+    return build_table_of_rows(rows, pa.schema(kinds))
 
 
 def build_length_table(leaks: Mapping[int, Leak]) -> pa.Table:
@@ -105,7 +106,7 @@ def build_null_table(null: Mapping[int, Leak]) -> pa.Table:
         for leak in sorted(null.values(), key=lambda each: (_get_leak_sort_key(each), each.user, each.text))
     ]
     kinds = [("user", pa.string()), ("words", pa.int64()), ("epsilon", pa.float64()), ("epsilon_sum", pa.float64())]
-    return pa.Table.from_pylist(rows, schema=pa.schema(kinds))
+    return build_table_of_rows(rows, pa.schema(kinds))
 
 
 def _build_group_table(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table:
@@ -118,7 +119,7 @@ def _build_group_table(name: str, pairs: Iterable[tuple[int, Leak]]) -> pa.Table
         for key, each in sorted(groups.items())
     ]
     whole = [(column, pa.int64()) for column in (name, "sequences", "users")]
-    return pa.Table.from_pylist(rows, schema=pa.schema([*whole, *((column, pa.float64()) for column in _SUMMARY)]))
+    return build_table_of_rows(rows, pa.schema([*whole, *((column, pa.float64()) for column in _SUMMARY)]))
 
 
 _SUMMARY = ("epsilon", "epsilon_median", "epsilon_p99", "epsilon_sum")

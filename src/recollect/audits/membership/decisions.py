@@ -17,6 +17,7 @@ from recollect.errors import NotEnoughData
 from recollect.results.result import Outcome
 from recollect.signals.scores import Floats, Scores
 from recollect.stats.bootstrap import MAX_CELLS
+from recollect.stats.midranks import midranks
 from recollect.stats.requirements import require_count, required_controls
 from recollect.stats.significance import benjamini_hochberg, conformal_p, holm
 
@@ -200,7 +201,7 @@ class _Permutations:
         """Of each value, from the highest on, the last one that equals it."""
         with np.errstate(invalid="ignore"):
             means = np.bincount(user, weights=values, minlength=self.users) / self.sizes
-        self.ranks = scipy.stats.rankdata(np.nan_to_num(means, nan=-np.inf, neginf=-np.inf))
+        self.ranks = midranks(np.nan_to_num(means, nan=-np.inf, neginf=-np.inf))
 
     def compute_p(self, observed: float, rng: np.random.Generator, draws: int) -> float:
         """How often dealt labels give a smaller p-value at least as small, the observed ones counted."""
@@ -233,4 +234,4 @@ class _Permutations:
         variance = n * m / 12 * (n + m + 1 - float((ties**3 - ties).sum()) / ((n + m) * (n + m - 1)))
         if variance <= 0:
             return np.ones(len(labels))
-        return np.asarray(scipy.stats.norm.sf((statistic - n * m / 2 - 0.5) / variance**0.5))
+        return np.asarray(scipy.special.ndtr(-(statistic - n * m / 2 - 0.5) / variance**0.5))

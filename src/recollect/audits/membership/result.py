@@ -33,6 +33,7 @@ from recollect.audits.membership.susceptibility import Susceptibility, add_susce
 from recollect.audits.membership.verdict import Case, build_verdict
 from recollect.corpora.canaries.manifest import Canaries
 from recollect.errors import NotEnoughData
+from recollect.files.arrow_tables import build_array, build_table
 from recollect.results.result import Finding, Result
 from recollect.signals.evidence import SHADOW, Evidence
 from recollect.signals.loss import Loss
@@ -359,10 +360,10 @@ def _build_tables(
     scores = found.scores
     candidates = scores.candidates.to_table(**columns)
     if scores.truth is not None:
-        truth = pa.array([scores.truth.get(name) for name in scores.candidates.records], pa.bool_())
+        truth = build_array([scores.truth.get(name) for name in scores.candidates.records], pa.bool_())
         candidates = candidates.append_column("trained", truth)
     if susceptibility is not None:
-        likely = pa.array([susceptibility.likely.get(name) for name in scores.candidates.records], pa.float64())
+        likely = build_array([susceptibility.likely.get(name) for name in scores.candidates.records], pa.float64())
         candidates = candidates.append_column("likely_memorised", likely)
     tables = {"candidates": candidates}
     if susceptibility is not None:
@@ -372,7 +373,7 @@ def _build_tables(
         if columns and found.units is not None and found.units.has_uncut:
             rates = sorted(found.decisions.flagged)
             thresholds = [find_threshold(scores.controls, rate) for rate in rates]
-            tables["thresholds"] = pa.table({"fpr": pa.array(rates, pa.float64()), "threshold": pa.array(thresholds)})
+            tables["thresholds"] = build_table({"fpr": build_array(rates, pa.float64()), "threshold": thresholds})
     if scores.has_both:
         tables["roc"] = build_roc_table(scores.members, scores.non_members)
     return tables

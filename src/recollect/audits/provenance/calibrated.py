@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.provenance.word_alignment import Codes, Floats, WordRanks
+from recollect.stats.midranks import midranks
 
 Flags = NDArray[np.bool_]
 
@@ -58,7 +59,8 @@ class CalibratedScorer:
         target, *shadows = range(len(self.words.log_rank))
         hardness = np.mean([compute_quantiles(self.words.limit_ranks(j, None)) for j in shadows], axis=0)
         # what the shadows would show of their ranks, if they showed as little as the target
-        expected = np.mean([compute_quantiles(self.words.limit_ranks(j, self.k)) for j in shadows], axis=0)
+        limited = (compute_quantiles(self.words.limit_ranks(j, self.k)) for j in shadows)
+        expected = hardness if self.k is None else np.mean(list(limited), axis=0)
         better = expected - compute_quantiles(self.words.limit_ranks(target, self.k))
         group = group_similar_words(self.words.frequency.astype(np.float64), hardness)
         usual = np.bincount(group, weights=better) / np.maximum(1, np.bincount(group))
@@ -89,6 +91,4 @@ def compute_quantiles(values: Floats) -> Floats:
     >>> compute_quantiles(np.array([1.0, 2.0, 2.0, np.inf])).tolist()
     [0.125, 0.5, 0.5, 0.875]
     """
-    ordered = np.sort(values)
-    below = np.searchsorted(ordered, values, side="left") + np.searchsorted(ordered, values, side="right")
-    return np.asarray(below / (2 * max(1, len(values))))
+    return (2 * midranks(values) - 1) / (2 * max(1, len(values)))

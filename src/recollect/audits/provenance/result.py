@@ -19,6 +19,7 @@ from recollect.audits.provenance.safeguards import SPOILT, Safeguards, add_safeg
 from recollect.audits.provenance.verdict import build_verdict
 from recollect.audits.provenance.word_alignment import WordRanks
 from recollect.audits.provenance.word_frequencies import build_frequency_table
+from recollect.files.arrow_tables import build_array, build_table
 from recollect.results.result import Result
 from recollect.stats.auc import auc
 from recollect.stats.classification_rates import accuracy, false_positive_rate, precision, recall
@@ -92,7 +93,7 @@ def build_result(audit: ProvenanceAudit, found: ScoredPeople) -> Result:
     members, others = (found.select_known(member=member) for member in (True, False))
     builder.tables |= {
         "users": _build_people_table(audit, found, conclusion.code),
-        "calibration": pa.table({"score": decisions.calibration}),
+        "calibration": build_table({"score": decisions.calibration}),
         "frequency": _build_frequencies(found),
     }
     if members.any() and others.any():
@@ -248,24 +249,25 @@ def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, code: str |
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
     pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)
     columns = {
-        "user": names,
-        "decision": decided + ["too little text"] * extra,
+        "user": build_array(names, pa.string()),
+        "decision": build_array(decided + ["too little text"] * extra, pa.string()),
         "score": _build_people_column(decisions.score, extra),
         "p_value": _build_people_column(np.where(withheld | other, np.nan, decisions.p), extra),
         "p_corrected": _build_people_column(np.where(withheld, np.nan, decisions.corrected), extra),
         "words": np.append(decisions.words, none),
         "queries": np.append(decisions.texts + pieces, none),
         "unknown_words": np.append(found.words.unknown[:people], none),
-        "unlike": pa.array([reason or None for reason in decisions.differences] + [None] * extra, pa.string()),
+        "unlike": build_array([reason or None for reason in decisions.differences] + [None] * extra, pa.string()),
         "compared_with": np.append(decisions.compared_with, none),
-        "member": pa.array([found.truth.get(name) for name in names], pa.bool_()),
+        "member": build_array([found.truth.get(name) for name in names], pa.bool_()),
     }
     if audit.method == "histogram":
         members = [None if np.isnan(score) else bool(score > 0) for score in decisions.score]
-        columns["svm_member"] = pa.array(members + [None] * extra, pa.bool_())
-    return pa.table(columns)
+        columns["svm_member"] = build_array(members + [None] * extra, pa.bool_())
+    return build_table(columns)
 
 
 def _build_people_column(values: NDArray[np.float64], more: int) -> pa.Array:
     """A column of the result's table of people: numbers, and null where there is none."""
-    return pa.array([*(None if np.isnan(value) else float(value) for value in values), *([None] * more)], pa.float64())
+    known = [None if np.isnan(value) else float(value) for value in values]
+    return build_array(known + [None] * more, pa.float64())

@@ -17,6 +17,8 @@ from recollect.corpora.record import Record
 from recollect.corpora.times import Period, period_of
 
 Flags = NDArray[np.bool_]
+_UNCUT = np.iinfo(np.int64).max
+"""More words than any text has."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,5 +111,5 @@ class TextAmounts:
             words: Of the same users; further ranks of the words of their texts may follow.
             kept: How many words of each text are left [users, texts].
         """
-        limit = kept[words.user, words.text]
-        return np.asarray((words.place < limit) | (limit >= self.counts[words.user, words.text]) & (limit > 0))
+        limit = np.where((kept >= self.counts) & (kept > 0), _UNCUT, kept)
+        return np.asarray(words.place < limit[words.user, words.text])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -33,8 +33,6 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
 NOTHING: Mapping[str, int] = MappingProxyType({})
 """No counts, where it does not matter how frequent words are."""
-_SHIFT = 32
-"""A position is a text's number and, in the lower bits, the number of a character."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -190,23 +188,52 @@ def _join_aligned_blocks(
 def _align_block(records: Sequence[Record], answers: Sequence[Answers], counts: Mapping[str, int]) -> _AlignedBlock:
     """The aligned words of some texts: from one character where a token of every model begins to the next."""
     after, before, starts = _find_word_edges([record.scored_text for record in records])
-    begins, ends = [], []
+    begins, ends, common = [], [], np.ones(len(after), np.bool_)
     for given in answers:
-        text = np.repeat(np.arange(len(records)), np.diff(given.offsets))
-        begins.append(_find_token_positions(text, given.start, after, starts))
-        ends.append(_find_token_positions(text, given.end, before, starts))
-    common = reduce(np.intersect1d, begins)
-    rows = [_AlignedRows.of(*each, common) for each in zip(answers, begins, ends, strict=True)]
+        first = np.repeat(starts, np.diff(given.offsets))
+        begins.append(first + after[first + given.start])
+        ends.append(first + before[first + given.end])
+        common &= _mark_positions(begins[-1], len(common))
+    words = _WordPositions.of(common, starts)
+    rows = [_AlignedRows.of(*each, words) for each in zip(answers, begins, ends, strict=True)]
     last = np.stack([each.last for each in rows])
     return _AlignedBlock(
-        record=common >> _SHIFT,
-        text=common >> _SHIFT,
+        record=words.record,
+        text=words.record,
         log_rank=np.stack([each.log_rank for each in rows]),
         max_rank=np.stack([each.max_rank for each in rows]),
-        frequency=_look_up_aligned_words(records, common, counts),
+        frequency=_look_up_aligned_words(records, words, counts),
         known=np.logical_and.reduce([each.known for each in rows]),
         whole=np.logical_and.reduce(last == last[0]),
     )
+
+
+def _mark_positions(positions: Codes, count: int) -> NDArray[np.bool_]:
+    """Which of all positions at which a word may be aligned are among these."""
+    marked = np.zeros(count, np.bool_)
+    marked[positions] = True
+    return marked
+
+
+@dataclass(frozen=True, eq=False)
+class _WordPositions:
+    """Where aligned words begin; a position is the number of a character among those of all texts."""
+
+    record: Codes
+    """The number of the text that each word is in [words]."""
+    character: Codes
+    """At which of the text's characters each word begins [words]."""
+    word: Codes
+    """The last word that begins at each position or before it in the same text; −1 for none [positions]."""
+
+    @classmethod
+    def of(cls, begins: NDArray[np.bool_], starts: Codes) -> _WordPositions:
+        """The words that begin where it is marked, of texts that begin at these positions."""
+        position = np.flatnonzero(begins)
+        record = np.searchsorted(starts, position, side="right") - 1
+        word, sizes = np.cumsum(begins) - 1, np.diff(starts, append=len(begins))
+        words_before = np.repeat(np.searchsorted(position, starts), sizes)
+        return cls(record, position - starts[record], np.where(word >= words_before, word, -1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,15 +247,14 @@ class _AlignedRows:
     """Where each word ends."""
 
     @classmethod
-    def of(cls, answers: Answers, begin: Codes, end: Codes, common: Codes) -> _AlignedRows:
-        """Join the tokens that begin at a common position or between it and the next."""
-        word = np.searchsorted(common, begin, side="right") - 1
+    def of(cls, answers: Answers, begin: Codes, end: Codes, words: _WordPositions) -> _AlignedRows:
+        """Join the tokens that begin where a word does or between it and the next."""
+        word, count = words.word[begin], len(words.record)
         inside = word >= 0
-        inside[inside] = common[word[inside]] >> _SHIFT == begin[inside] >> _SHIFT
         word, rank = word[inside], answers.rank[inside].astype(np.float64)
         rank[rank == 0] = np.inf
-        log_rank, max_rank = np.zeros(len(common)), np.zeros(len(common))
-        last, known = np.zeros(len(common), np.int64), np.ones(len(common), np.bool_)
+        log_rank, max_rank = np.zeros(count), np.zeros(count)
+        last, known = np.zeros(count, np.int64), np.ones(count, np.bool_)
         np.add.at(log_rank, word, np.log(rank))
         np.maximum.at(max_rank, word, rank)
         np.maximum.at(last, word, end[inside])
@@ -236,19 +262,13 @@ class _AlignedRows:
         return cls(log_rank, max_rank, known, last)
 
 
-def _look_up_aligned_words(records: Sequence[Record], positions: Codes, counts: Mapping[str, int]) -> Codes:
-    """How often the aligned word at each position was written by others."""
+def _look_up_aligned_words(records: Sequence[Record], words: _WordPositions, counts: Mapping[str, int]) -> Codes:
+    """How often each aligned word was written by others."""
     if not counts:
-        return np.zeros(len(positions), np.int64)
+        return np.zeros(len(words.record), np.int64)
     texts = [record.scored_text for record in records]
-    written = (texts[each] for each in (positions >> _SHIFT).tolist())
-    words = map(find_word, written, (positions & (1 << _SHIFT) - 1).tolist())
-    return np.fromiter((counts.get(word, 0) for word in words), np.int64, count=len(positions))
-
-
-def _find_token_positions(text: Codes, character: NDArray[np.int32], moved: Codes, starts: Codes) -> Codes:
-    """Positions of tokens in all texts together, each moved to where white space ends (or begins), to align them."""
-    return np.asarray((text << _SHIFT) | moved[starts[text] + character])
+    found = map(find_word, (texts[each] for each in words.record.tolist()), words.character.tolist())
+    return np.fromiter((counts.get(word, 0) for word in found), np.int64, count=len(words.record))
 
 
 def _find_word_edges(texts: Sequence[str]) -> tuple[Codes, Codes, Codes]:

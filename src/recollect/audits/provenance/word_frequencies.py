@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from recollect.audits.provenance.reference_users import Reference
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.files.arrow_tables import build_table_of_rows
 from recollect.signals.scores import Floats
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ def build_frequency_table(words: WordRanks, people: NDArray[np.bool_], calibrati
         if min(len(inside), len(beside)) >= MIN_WORDS:
             row = {"written": fewest, "words": len(inside), "rank": _find_median_rank(inside)}
             rows.append(row | {"calibration_words": len(beside), "calibration_rank": _find_median_rank(beside)})
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    return build_table_of_rows(rows, _SCHEMA)
 
 
 def _find_median_rank(log_rank: Floats) -> float | None:

@@ -45,21 +45,22 @@ def find_unusual_habits(words: WordRanks, within: Flags, tested: Codes, against:
 
 def _measure_habits(words: WordRanks, within: Flags) -> dict[tuple[str, str], Floats]:
     """The habits of each person's writing, by the names of low and of high values; independent of the target."""
-    user, users = words.user[within], len(words.users)
+    chosen, users = np.flatnonzero(within), len(words.users)
+    user = words.user[chosen]
     count = np.maximum(1, np.bincount(user, minlength=users))
     found = {
-        ("shorter texts", "longer texts"): np.log(count / _count_texts_with_words(words, within)),
-        ("rarer words", "commoner words"): np.bincount(user, words.commonness[within], users) / count,
+        ("shorter texts", "longer texts"): np.log(count / _count_texts_with_words(words, chosen)),
+        ("rarer words", "commoner words"): np.bincount(user, words.commonness[chosen], users) / count,
         # members have fewer words that the target does not know, and are not unlike others for it
         ("", "more unknown words"): words.unknown / np.maximum(1, words.unknown + words.count_words()),
     }
     if len(words.log_rank) > 1:
-        found["easier words", "harder words"] = np.bincount(user, words.hardness[within], users) / count
+        found["easier words", "harder words"] = np.bincount(user, words.hardness[chosen], users) / count
     return found
 
 
-def _count_texts_with_words(words: WordRanks, within: Flags) -> Codes:
+def _count_texts_with_words(words: WordRanks, chosen: Codes) -> Codes:
     """In how many texts of each user words count, for the habit of writing long texts; at least 1 [users]."""
     texts = np.zeros((len(words.users), int(words.text.max(initial=0)) + 1), dtype=np.bool_)
-    texts[words.user[within], words.text[within]] = True
+    texts[words.user[chosen], words.text[chosen]] = True
     return np.asarray(np.maximum(1, texts.sum(axis=1)), dtype=np.int64)

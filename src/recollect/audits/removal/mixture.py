@@ -207,7 +207,7 @@ class Mixture:
             return None
         error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
         least = (
-            (_compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.stats.norm.ppf(WANTED_POWER))
+            (_compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.special.ndtri(WANTED_POWER))
             * error
             / self.gap
         )
@@ -235,7 +235,7 @@ class Mixture:
         margin = float(replace(self, audited=audited)._compute_margin(share, self.alpha))
         others = self.unseen.variance / self.unseen.size * (1 - share) ** 2
         error = math.sqrt(variance + others + share**2 * self.members.variance / self.members.size)
-        return float(scipy.stats.norm.sf((margin - gap) / error)) if error > 0 else float(gap > margin)
+        return float(scipy.special.ndtr((gap - margin) / error)) if error > 0 else float(gap > margin)
 
     def _compute_surplus(self, share: float | Floats) -> Floats:
         """By how much the mean of the audited exceeds what it would be if this share were in."""

@@ -35,6 +35,7 @@ from recollect.audits.removal.verdict import (
     build_user_verdict,
 )
 from recollect.errors import NotEnoughData
+from recollect.files.arrow_tables import build_array, build_table
 from recollect.results.result import Finding, Result
 from recollect.stats.auc import auc
 from recollect.stats.significance import holm
@@ -146,7 +147,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
     users = evidence.audited.to_table(**evidence.p_values, **corrected)
     builder.tables |= {
-        "users": users.append_column("decision", pa.array(decisions.tolist())),
+        "users": users.append_column("decision", build_array(decisions)),
         "controls": evidence.controls.to_table(),
     }
     builder.dropped |= scores.dropped
@@ -173,12 +174,12 @@ def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
     _add_published_score(
         builder, "memorised", share, n=n, method="any of three metrics passes its threshold", reading=reading
     )
-    columns = {"record": list(votes.records), **votes.values}
+    columns = {"record": build_array(votes.records, pa.string()), **votes.values}
     passed = {f"{name}_passed": flags for name, flags in votes.by_metric.items()}
     thresholds = [found.everyone for found in votes.thresholds.values()]
     builder.tables |= {
-        "votes": pa.table({**columns, **passed, "memorised": memorised}),
-        "thresholds": pa.table({"metric": list(votes.thresholds), "threshold": thresholds}),
+        "votes": build_table({**columns, **passed, "memorised": memorised}),
+        "thresholds": build_table({"metric": list(votes.thresholds), "threshold": thresholds}),
     }
     verdict = build_ema_verdict(size, rho, outcome)
     return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
@@ -306,5 +307,5 @@ def _build_set_tables(evidence: SetEvidence) -> dict[str, pa.Table]:
         "audited": scores.audited.to_table(**{column: evidence.audited.values}, unlike_any_control=far),
         "controls": scores.controls.to_table(**{column: evidence.controls.values}, compared=weights.astype(np.bool_)),
         "members": scores.members.to_table(**{column: evidence.members.values}),
-        "power": pa.table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
+        "power": build_table({} if evidence.mixture is None else evidence.mixture.compute_power_curve()),
     }

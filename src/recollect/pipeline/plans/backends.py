@@ -40,7 +40,7 @@ def parse_bytes(value: Any) -> Any:
 class RayRef(BaseModel):
     """A Ray cluster, and what each worker takes of it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, json_schema_extra=describe_fields)
 
     address: str = "auto"
     """The cluster: auto for the one that this machine is a node of, or HOST:6379."""
@@ -72,7 +72,7 @@ def _expand_backend(value: Any) -> Any:
 class BackendRef(BaseModel):
     """Where work is done."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, json_schema_extra=describe_fields)
 
     ray: RayRef | None = None
     """A Ray cluster; this machine, if none is named."""

@@ -56,7 +56,7 @@ NEW_NAMES = {
 class Given(BaseModel):
     """What is given to all audits, or to one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, json_schema_extra=describe_fields)
 
     models: dict[str, ModelName] = Field(default_factory=dict)
     """By the role of each: target, reference (or reference-0, reference-1 …), shadow-0 …"""

@@ -48,7 +48,7 @@ COLUMNS = ("user", "text", "source", "target", "label", "id", "time", "messages"
 class _Reference(BaseModel):
     """What all references share: fixed once made, no other keys than these."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, json_schema_extra=describe_fields)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True, json_schema_extra=describe_fields)
 
 
 class ModelRef(_Reference):
