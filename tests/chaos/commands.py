@@ -102,6 +102,7 @@ TRAINING_AND_SCORING = (
 """What is slow to import of what `train` and `score` need."""
 SLOW_TO_IMPORT = (
     *TRAINING_AND_SCORING,
+    "datasketch",
     "recollect.api",
     "recollect.cli.run_and_check",
     "recollect.cli.report",
