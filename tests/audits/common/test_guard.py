@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from recollect.audits.common.amounts import Piece, Unit
-from recollect.audits.common.guard import add_guard, check_comparable, check_matched, explains_scores
+from recollect.audits.common.guard import (
+    add_guard,
+    check_comparable,
+    check_matched,
+    check_matched_maxima,
+    explains_scores,
+)
 from recollect.audits.common.matched_records import cut_matched_records
 from recollect.audits.common.matching import match_units
 from recollect.audits.common.result_builder import ResultBuilder
@@ -195,6 +201,27 @@ def test_the_end_of_texts_is_compared_where_controls_are_truncated():
     one = [Record(id=f"a{i}", text=" ".join(rng.choice(WORDS, 6)) + " Mrs Example") for i in range(40)]
     other = [Record(id=f"c{i}", text=" ".join(rng.choice(WORDS, 30))) for i in range(90)]
     assert {"style", "vocabulary"} & different(check_matched(match(one, other), one, other, seed=0))
+
+
+def test_how_much_users_repeat_is_compared_where_a_score_is_a_maximum():
+    """Eight variants of one text, one word changed in each, have as many words as eight texts."""
+    rng = np.random.default_rng(5)
+
+    def vary(user):
+        text = rng.choice(WORDS, 12)
+        for i in range(8):
+            text[rng.integers(12)] = rng.choice(WORDS)
+            yield Record(id=f"{user}-{i}", user=user, text=" ".join(text))
+
+    free = [
+        Record(id=f"a{u}-{i}", user=f"a{u}", text=" ".join(rng.choice(WORDS, 12))) for u in range(6) for i in range(8)
+    ]
+    varied = [record for u in range(40) for record in vary(f"c{u}")]
+    matching = match(free, varied)
+    found = check_matched_maxima(matching, free, varied, seed=0)
+    assert "repetition" in different(found)
+    assert "who repeat themselves as much" in found.reason
+    assert all(check.name != "repetition" for check in check_matched(matching, free, varied, seed=0).guard.checks)
 
 
 def test_the_order_of_records_changes_nothing():

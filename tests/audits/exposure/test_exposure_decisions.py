@@ -160,7 +160,7 @@ def test_the_verdict_names_only_those_that_rank_above_the_controls():
 def test_secrets_are_compared_with_controls_of_formats_of_the_same_size():
     small = [measured(bits, planted=0, format="{digits:1}") for bits in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)]
     rows = [measured(bits, planted=1) for bits in (1.0, 2.0, 3.0)]
-    assert decide([*rows, *small], alpha=0.05, at_random=True).p_by_repetitions == {1: 1.0}
+    assert decide([*rows, *small], alpha=0.05, at_random=True).p_by_repetitions == {}
     one, both = (decide([*rows, *CONTROLS, *more], alpha=0.05, at_random=True) for more in ((), small))
     assert one.p_by_repetitions == both.p_by_repetitions
     assert one.smallest_p == both.smallest_p
@@ -171,8 +171,16 @@ def test_secrets_are_not_compared_with_controls_that_a_model_finds_equally_likel
     tied = [measured(0.0, planted=0, format="code {digits:4}") for _ in range(20)]
     rows = [measured(bits, planted=1) for bits in np.linspace(0.0, 4.0, 20)]
     decisions = decide([*rows, *tied], alpha=0.05, at_random=True)
-    assert decisions.p_by_repetitions == {1: 1.0}
+    assert decisions.p_by_repetitions == {}, "nothing was tested"
+    assert decisions.alpha == 0.05, "so that the other test has the whole level"
     assert not decisions.found
+
+
+def test_each_group_tells_with_how_many_controls_of_how_many_formats_it_is_compared():
+    other = "code {digits:4}"
+    rows = [measured(2.0, planted=1), measured(3.0, planted=4), measured(1.0, planted=4, format=other)]
+    controls = [*(measured(0.5, planted=0) for _ in range(3)), *(measured(0.5, planted=0, format=other),) * 2]
+    assert decide([*rows, *controls], alpha=0.05, at_random=True).compared_controls == {1: (3, 1), 4: (5, 2)}
 
 
 @pytest.mark.parametrize("n", range(2, 51, 3))

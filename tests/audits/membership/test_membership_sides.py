@@ -126,7 +126,7 @@ def test_records_of_one_member_are_inconclusive_and_the_sentence_counts_who_was_
 def test_without_controls_the_verdict_does_not_speak_of_controls(each):
     audited = [*write(1, "ann", 15, each[0]), *write(1, "bob", 15, each[1])]
     result = judge(audited, target=Null(), members=known(audited, ["ann"], ["bob"]))
-    assert "score like the controls" not in result.verdict
+    assert "significantly above the controls" not in result.verdict
     assert "reveals" in result.verdict
 
 
@@ -160,7 +160,7 @@ def test_a_single_candidate_is_not_tested_twice():
     )
     result = judge(audited, controls, target=target)
     assert result.finding("any_member_p").value == result.tables_in_memory["candidates"]["p_value"][0].as_py()
-    assert result.verdict.startswith("The candidate user was in the training data")
+    assert result.verdict.startswith("Evidence that the candidate user was in the training data")
 
 
 def test_the_target_is_no_reference_of_its_own():

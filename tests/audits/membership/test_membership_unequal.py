@@ -81,6 +81,7 @@ DESIGNS = {
     "short records": {"people": 10, "ours": 1, "theirs": 1, "by": "record", "words": (3, 6)},
     "one person, two records": {"people": 1, "ours": 2, "theirs": 12},
     "one person, five records": {"people": 1, "ours": 5, "theirs": 12},
+    "two records against twelve": {"people": 10, "ours": 2, "theirs": 12},
     "five records against twelve": {"people": 10, "ours": 5, "theirs": 12},
     "twelve records against four": {"people": 10, "ours": 12, "theirs": 4},
     "three people": {"people": 3, "ours": 12, "theirs": 12},

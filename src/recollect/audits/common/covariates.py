@@ -76,7 +76,7 @@ def measure_covariates(units: Sequence[Unit], *, period: Period | None = None) -
 def _measure_text_covariates(
     units: Sequence[Unit], scalars: dict[str, Floats], kernels: dict[str, Floats], shown: dict[str, Floats]
 ) -> None:
-    """Lengths, words nobody else uses, vocabulary and writing."""
+    """Lengths, words nobody else uses, how much a unit repeats itself, vocabulary and writing."""
     counted = [_count_terms_of_unit(unit.records) for unit in units]
     lengths = [np.array([each.words for each in unit], dtype=np.float64) for unit in counted]
     scalars["length"] = np.array([np.log1p(each).mean() for each in lengths])
@@ -86,6 +86,7 @@ def _measure_text_covariates(
     totals = np.maximum(1, np.asarray(words.sum(axis=1)).ravel())
     alone = np.asarray((words > 0).sum(axis=0)).ravel() == 1
     scalars["unknown_words"] = np.asarray(words @ alone.astype(np.float64)).ravel() / totals
+    scalars["repetition"] = 1 - np.asarray((words > 0).sum(axis=1)).ravel() / totals
     kernels["vocabulary"], kernels["style"] = _compare_term_counts(words), _compare_term_counts(style)
 
 

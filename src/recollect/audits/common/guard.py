@@ -45,6 +45,8 @@ DRAWS = 999
 MAX_UNITS = 1000
 """Of each side: enough to see any difference that matters."""
 _MATCHED = ("records", "length")
+_OF_MAXIMA = ("repetition",)
+"""Covariates that matter only to a score that is a maximum over what a unit wrote."""
 _CHECKS = {"period": "date"}
 """Covariates that are told under the name of another."""
 By = Literal["record", "user"]
@@ -110,7 +112,8 @@ def check_comparable(
     owners = [{record.owner for record in side} for side in listed]
     by_record = bool(owners[0] & owners[1])
     one, other = (_group_guarded_records(side, by_record=by_record) for side in listed)
-    plan = _Plan(period=period, skipped=("records",) if by == "record" else (), sides=sides)
+    skipped = ("records", *_OF_MAXIMA) if by == "record" else _OF_MAXIMA
+    plan = _Plan(period=period, skipped=skipped, sides=sides)
     return _check_strata([MatchedUnits(audited=one, controls=other)], seed, plan)
 
 
@@ -137,7 +140,25 @@ def check_matched(
         sides: What the two sides are called in sentences.
     """
     strata = cut_matched_records(matching, audited, controls)
-    return _check_strata(strata, seed, _Plan(period=period, skipped=_MATCHED, sides=sides))
+    return _check_strata(strata, seed, _Plan(period=period, skipped=(*_MATCHED, *_OF_MAXIMA), sides=sides))
+
+
+def check_matched_maxima(
+    matching: Matching, audited: Iterable[Record], controls: Iterable[Record], *, seed: int, period: Period = "month"
+) -> Comparability:
+    """The guard after matching where a score is a maximum over what a unit wrote: how much it repeats counts as well.
+
+    The largest of eight variants of one text is hardly larger than one of them; of eight different texts it is.
+
+    Args:
+        matching: Who is compared with whom.
+        audited: The audited records.
+        controls: The controls.
+        seed: For the draws and for the choice of strata.
+        period: The calendar period by which dates are compared, where both sides have times.
+    """
+    strata = cut_matched_records(matching, audited, controls)
+    return _check_strata(strata, seed, _Plan(period=period, skipped=_MATCHED, sides=AUDITED_AND_CONTROLS))
 
 
 @dataclass(frozen=True, kw_only=True)

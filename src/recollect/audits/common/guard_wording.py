@@ -25,6 +25,7 @@ RESPECTS = {
     "length": _Respect(name="length of records", controls="with records of the same length"),
     "date": _Respect(name="dates", controls="of the same period"),
     "unknown_words": _Respect(name="words that nobody else uses", controls="who write about the same things"),
+    "repetition": _Respect(name="how much a user repeats", controls="who repeat themselves as much"),
     "vocabulary": _Respect(name="vocabulary and topic", controls="who write about the same things"),
     "style": _Respect(name="writing style", controls="of the same source, written and cleaned in the same way"),
     "labels": _Respect(name="labels", controls="with the same labels"),
@@ -106,4 +107,4 @@ def _format_guard_mean(name: str, value: float) -> str:
     """A mean in a sentence of the guard."""
     if name == "date":
         return f"{datetime.fromtimestamp(0, UTC) + timedelta(days=value):%Y-%m-%d}"
-    return f"{value:.1%}" if name == "unknown_words" else f"{value:,.1f}"
+    return f"{value:.1%}" if name in ("unknown_words", "repetition") else f"{value:,.1f}"

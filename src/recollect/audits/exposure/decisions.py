@@ -32,7 +32,9 @@ class Decisions:
     by_repetitions: Mapping[int, tuple[Measurement, ...]]
     """The secrets by how often they were planted, where that is known."""
     p_by_repetitions: Mapping[int, float]
-    """Of each such group against the controls, corrected for all groups; empty without controls."""
+    """Of each such group that has controls of its formats, against these, corrected for all such groups."""
+    compared_controls: Mapping[int, tuple[int, int]]
+    """With how many controls each of them is compared, and of how many formats."""
     p_corrected: NDArray[np.float64] | None
     """Of each secret among random draws, corrected for all secrets; None if the secrets were not drawn at random."""
     any_p: float | None
@@ -81,19 +83,23 @@ def decide(rows: Sequence[Measurement], *, alpha: float, at_random: bool, draws:
     controls = tuple(row for row in rows if row.secret.is_control)
     times = sorted({row.secret.planted for row in secrets if row.secret.planted is not None})
     groups = {planted: tuple(row for row in secrets if row.secret.planted == planted) for planted in times}
-    compared = [_pair_with_controls(group, controls) for group in groups.values()] if controls else []
-    p = [_compare_with_controls(strata) for strata in compared]
+    paired = {planted: _pair_with_controls(group, controls) for planted, group in groups.items()}
+    compared = {planted: strata for planted, strata in paired.items() if strata}
+    p = [_compare_with_controls(strata) for strata in compared.values()]
     return Decisions(
         secrets=secrets,
         controls=controls,
         by_repetitions=groups,
-        p_by_repetitions=dict(zip(groups, holm(p).tolist(), strict=True)) if p else {},
+        p_by_repetitions=dict(zip(compared, holm(p).tolist(), strict=True)) if p else {},
+        compared_controls={
+            planted: (sum(len(theirs) for _, theirs in strata), len(strata)) for planted, strata in compared.items()
+        },
         p_corrected=holm([row.p_value for row in secrets]) if at_random else None,
         # draws are shared, which makes these p-values positively dependent: Simes' test is valid for those
         any_p=simes([row.p_value for row in secrets]) if at_random else None,
         smallest_p=min(
             _find_smallest_random_p(secrets, draws) if at_random else 1.0,
-            *(len(p) * _find_smallest_control_p(strata) for strata in compared),
+            *(len(p) * _find_smallest_control_p(strata) for strata in compared.values()),
             1.0,
         ),
         # where there are two kinds of test they share alpha, so that the false positive rate stays below it
@@ -132,16 +138,14 @@ def _find_smallest_control_p(strata: Sequence[Stratum]) -> float:
     if len(strata) > 1:
         together = math.prod(smallest_rank_p(len(ours), len(theirs)) for ours, theirs in strata)
         return max(together, 1 / (1 + DRAWS))
-    planted, controls = map(len, strata[0]) if strata else (0, 0)
+    planted, controls = map(len, strata[0])
     if planted > 1 and controls > 1:
         return smallest_rank_p(planted, controls)
-    return min(1.0, planted * smallest_conformal_p(controls)) if controls else 1.0
+    return min(1.0, planted * smallest_conformal_p(controls))
 
 
 def _compare_with_controls(strata: Sequence[Stratum]) -> float:
     """A p-value for the decision on "the planted secrets rank like the controls", valid for any model."""
-    if not strata:
-        return 1.0
     if len(strata) > 1:
         return van_elteren(strata, rng=stream(0, *labels.STREAM_EXPOSURE_STRATA)).p
     ours, theirs = strata[0]

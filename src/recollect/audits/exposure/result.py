@@ -134,16 +134,19 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
         reason = "The manifest has no controls, so planted secrets can be compared with random draws only."
         builder.skip("memorisation_p", code="no_controls", reason=reason)
     for times, p in decisions.p_by_repetitions.items():
+        controls, strata = decisions.compared_controls[times]
+        test = "van Elteren over formats, against" if strata > 1 else "Mann–Whitney against"
+        alone = "" if strata > 1 else " (a single secret: its rank among them)"
         builder.add_p_value(
             f"memorisation_p_planted_{times}",
             p,
-            n={"secrets": len(decisions.by_repetitions[times]), "controls": len(decisions.controls)},
-            method="Mann–Whitney against never-planted controls (a single secret: its rank among them), Holm",
+            n={"secrets": len(decisions.by_repetitions[times]), "controls": controls},
+            method=f"{test} never-planted controls{alone}, Holm",
             reading="How often a model trained on none of them would rank planted secrets so far above the controls.",
         )
     formats = {row.secret.format for row in decisions.controls}
     alone = sum(row.secret.format not in formats for row in decisions.secrets)
-    if decisions.p_by_repetitions and alone:
+    if decisions.controls and decisions.by_repetitions and alone:
         builder.note(
             "controls_of_other_formats",
             f"{alone:,} of {len(decisions.secrets):,} secrets have no control of their format: they are compared with "

@@ -236,8 +236,8 @@ def _add_leakage_tests(builder: ResultBuilder, decisions: Decisions) -> None:
             proportion(decisions.flags.tolist(), of="users"),
             name="flagged_users",
             unit="share",
-            reading="Users with a sequence that only training on them explains; of these, a share of at most "
-            f"{decisions.level:g} is expected to be flagged wrongly (false discovery rate).",
+            reading="Users with a sequence that training on other people does not explain; of these, a share of at "
+            f"most {decisions.level:g} is expected to be flagged wrongly (false discovery rate).",
         )
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from recollect.audits.common.guard import Comparability, add_guard, check_matched
+from recollect.audits.common.guard import Comparability, add_guard, check_matched_maxima
 from recollect.audits.common.matching import match_amounts
 from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
@@ -37,7 +37,7 @@ def check_users(evidence: Evidence, matched: MatchedUsers, period: Period) -> Co
         return None
     users, audited, controls = set(comparison.users), evidence.corpora[AUDITED], evidence.corpora[CONTROLS]
     try:
-        return check_matched(
+        return check_matched_maxima(
             comparison.matching,
             (record for record in audited if record.owner in users and record.id not in duplicates.audited),
             (record for record in controls if record.id not in duplicates.controls),

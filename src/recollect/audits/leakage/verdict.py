@@ -37,12 +37,16 @@ def build_verdict(
     flagged = len(decisions.flagged)
     users = len(decisions.comparison.users)
     if not decisions.found:
-        return f"No more leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}). {counted}."
-    only = "have sequences that only the model's training on them explains"
+        return (
+            f"No evidence that more leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}). "
+            f"{counted}."
+        )
+    only = "have sequences that training on other people does not explain"
     if not decisions.found_jointly:
         return (
             f"{flagged:,} of {users:,} users {only} (corrected {state_p(float(decisions.p_corrected.min()))}). "
-            f"Over all users together, no more leaks than from {_OTHERS} ({_describe_joint_p(decisions)}). {counted}."
+            f"Over all users together there is no evidence that more leaks than from {_OTHERS} "
+            f"({_describe_joint_p(decisions)}). {counted}."
         )
     who = f"{flagged:,} of {users:,} users {only}" if flagged else "no single user can be identified"
     return f"More leaks from the audited users than from {_OTHERS} ({_describe_joint_p(decisions)}); {who}. {counted}."

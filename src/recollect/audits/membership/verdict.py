@@ -59,10 +59,13 @@ def build_verdict(case: Case) -> str:
 
 def _describe_one_candidate(case: Case) -> str:
     """The verdict on the only candidate, beside controls."""
+    p = case.training_p if case.any_p is None else case.any_p
+    stated = "" if p is None else f" ({state_p(p)})"
     if case.outcome == "found":
-        return f"The candidate {case.by} was in the training data: this {case.by} scores above the controls."
+        return f"Evidence that the candidate {case.by} was in the training data: it scores above the controls{stated}."
     return (
-        f"No evidence that the candidate {case.by} was in the training data: this {case.by} scores like the controls."
+        f"No evidence that the candidate {case.by} was in the training data: it does not score significantly above the "
+        f"controls{stated}."
     )
 
 
@@ -77,7 +80,8 @@ def _describe_candidates(case: Case) -> str:
         who = _describe_identified(case, "of them")
         return f"Some of the {_name_candidates(case)} were in the training data: {group}{who}."
     return (
-        f"No evidence that any of the {_name_candidates(case)} was in the training data: they score like the controls."
+        f"No evidence that any of the {_name_candidates(case)} was in the training data: they do not score "
+        "significantly above the controls."
     )
 
 
@@ -140,7 +144,7 @@ def _describe_matched_members(case: Case, p: float) -> str:
         )
     return (
         "No evidence that the model reveals what it was trained on: among records and users of the same amount, "
-        f"members score like non-members ({state_p(p)}); {_describe_identified(case)}."
+        f"members do not score significantly above non-members ({state_p(p)}); {_describe_identified(case)}."
     )
 
 

@@ -57,31 +57,18 @@ def _describe_one_person(decisions: Decisions, *, found: bool) -> str:
     (index,) = np.flatnonzero(decisions.valid)
     p, others = float(decisions.p[index]), int(decisions.compared_with[index])
     above = round(p * (others + 1)) - 1
+    whose = "this person's texts"
+    if (people := len(decisions.users)) > 1:
+        whose = f"the texts of the only one of {people:,} people about whom this could be decided"
+    used = f"{'Evidence' if found else 'No evidence'} that {whose} were used to train this model"
+    known = f"{others} people who are known not to be in its training data"
     if decisions.cut[index]:
-        return _describe_cut_person(p, others, found=found)
-    known = f"of {others} people who are known not to be in its training data"
+        return f"{used}: it predicts them {'' if found else 'no '}better than as many texts of {known} (p = {p:.2g})."
     if found:
-        return (
-            f"This person's texts were used to train this model: {f'only {above}' if above else 'none'} {known} "
-            f"{'are' if above > 1 else 'is'} predicted as well (p = {p:.3g})."
-        )
-    return (
-        f"No evidence that this person's texts were used to train this model: {above} {known} "
-        f"{'is' if above == 1 else 'are'} predicted as well or better (p = {p:.2g})."
-    )
-
-
-def _describe_cut_person(p: float, others: int, *, found: bool) -> str:
-    """The verdict on a person who was compared from several cuts of their texts."""
-    if found:
-        return (
-            "This person's texts were used to train this model: it predicts them better than as many texts of "
-            f"{others} people who are known not to be in its training data (p = {p:.3g})."
-        )
-    return (
-        "No evidence that this person's texts were used to train this model: it predicts them no better than as many "
-        f"texts of {others} people who are known not to be in its training data (p = {p:.2g})."
-    )
+        better = f"{f'only {above}' if above else 'none'} of {known} {'are' if above > 1 else 'is'} predicted as well"
+    else:
+        better = f"{above} of {known} {'is' if above == 1 else 'are'} predicted as well or better"
+    return f"{used}: {better} (p = {p:.2g})."
 
 
 def _explain_failed_safeguards(code: str, safeguards: Safeguards) -> str:
@@ -107,9 +94,9 @@ def _explain_inconclusive_provenance(
         )
     if code == "too_few_controls":
         return (
-            f"at most {calibrating} calibration users have as many texts as a person here and at least {least} words "
-            f"within the vocabulary of all models, and {required_controls(alpha)} are needed. Give more controls, or "
-            "query more texts."
+            f"{f'at most {calibrating}' if calibrating else 'no'} calibration users have as many texts as a person "
+            f"here and at least {least} words within the vocabulary of all models, and {required_controls(alpha)} are "
+            "needed. Give more controls, or query more texts."
         )
     if code == "not_comparable" and decisions.withheld.any():
         return _explain_other_period(decisions, alpha)

@@ -55,7 +55,7 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
     >>> build_user_verdict(np.array(["gone", "still there", "inconclusive", "gone"]))
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
     >>> build_user_verdict(np.array(["gone"]))
-    'The person is gone.'
+    "Gone: there is no sign of the person's records in the model."
     """
     if len(decisions) == 1:
         return _describe_removed_person(decisions[0])
@@ -66,9 +66,12 @@ def build_user_verdict(decisions: NDArray[np.str_]) -> str:
 
 def _describe_removed_person(decision: str) -> str:
     """The verdict on the removal of one person."""
-    if decision == "inconclusive":
-        return "It cannot be determined from this data whether the person was removed."
-    return f"The person is {decision}."
+    return {
+        "still there": "Still there: the model shows more sign of the person's records than of those of controls.",
+        "gone": "Gone: there is no sign of the person's records in the model.",
+        "over-unlearned": "Over-unlearned: the model is less confident in the person's records than in records it was "
+        "not trained on.",
+    }.get(decision, "It cannot be determined from this data whether the person's records were removed.")
 
 
 def build_ema_verdict(size: int, rho: float, outcome: Outcome) -> str:
