@@ -136,12 +136,12 @@ def _add_repetitions(builder: ResultBuilder, decisions: Decisions, *, natural: b
     for times, p in decisions.p_by_repetitions.items():
         controls, strata = decisions.compared_controls[times]
         test = "van Elteren over formats, against" if strata > 1 else "Mann–Whitney against"
-        alone = "" if strata > 1 else " (a single secret: its rank among them)"
+        single = "" if strata > 1 else " (a single secret: its rank among them)"
         builder.add_p_value(
             f"memorisation_p_planted_{times}",
             p,
             n={"secrets": len(decisions.by_repetitions[times]), "controls": controls},
-            method=f"{test} never-planted controls{alone}, Holm",
+            method=f"{test} never-planted controls{single}, Holm",
             reading="How often a model trained on none of them would rank planted secrets so far above the controls.",
         )
     formats = {row.secret.format for row in decisions.controls}
