@@ -64,7 +64,7 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
         ]
         panel.draw_dots(positions[chosen], values[chosen], kind, tips)
     return Figure(
-        title="Users, by the most that is given away of them",
+        title="Users, by their largest leak",
         reading="Each dot is a user: the largest log-ratio of perplexities, reference over model, among the sequences "
         "that nobody else wrote. Above the dashed line the paper holds a leak to be undeniable, though the null "
         "distribution may reach there too. Flagged are users of whom, by the nats of one sequence, more comes out "
@@ -72,7 +72,7 @@ def _draw_ranked_users(result: Result, users: pa.Table) -> Figure:
         description=f"{int((values > level).sum()):,} users above {level:g}; {int(flagged.sum()):,} flagged; "
         f"largest epsilon {format_number(float(values[0]))}.",
         panels=(panel,),
-        legend=(("found", "flagged: only training explains it"), ("control", "not flagged")),
+        legend=(("found", "flagged: training on others does not explain it"), ("control", "not flagged")),
         reveals=("flagged_users",),
     )
 
