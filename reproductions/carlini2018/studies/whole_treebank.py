@@ -104,6 +104,17 @@ def of_seed(row: Row) -> list[Figure]:
         ),
         Figure(f"{name}: narrowest beam that extracts it", "rarely found at 10⁴", row["beam"]),
         Figure(f"{name}: sampling extracts it (1 = yes)", "90 % in 10⁷ draws", int(row["sampling"])),
+        *(figure for epoch in row["epochs"] for figure in of_epoch(name, epoch)),
+    ]
+
+
+def of_epoch(name: str, epoch: Row) -> list[Figure]:
+    """The figures of one model after one epoch."""
+    when = f"{name}, epoch {epoch['epoch']}"
+    return [
+        Figure(f"{when}: exposure, bits", None, epoch["exposure_bits"]),
+        Figure(f"{when}: learning rate", None, epoch["learning_rate"]),
+        Figure(f"{when}: validation loss, nats", None, epoch["validation_loss"]),
     ]
 
 
