@@ -22,8 +22,8 @@ ADVICE: Final[Mapping[Outcome, Advice]] = {
         steps=("hold-release", "deduplicate", "private-training", "train-less", "notify"),
     ),
     "not_found": Advice(
-        meaning="The model reproduces no more of its training users' texts than of the texts of people whom "
-        "it never saw.",
+        meaning="These tests do not show that the model reproduces more of its training users' texts than of the "
+        "texts of people whom it never saw.",
         severity="none",
         steps=("repeat",),
     ),
@@ -69,6 +69,7 @@ VERB: Final = Verb(
 )
 PRESENTATION: Final = Presentation(
     figures="recollect.report.figures.leakage:draw_leakage_figures",
+    key_findings=frozenset({"leakage_excess", "leakage_p", "flagged_users", "leakage_epsilon", "unique_sequences"}),
     tables={
         "sequences": TableView(
             caption="Sequences that only one user wrote and the model predicts, those that leak most first",
