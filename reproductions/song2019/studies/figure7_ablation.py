@@ -32,6 +32,7 @@ def silenced(lab: Laboratory, folder: Path, share: float, draw: int) -> Path:
         chosen = stream(0, "silenced", share, draw).permutation(units)[: round(share * units)]
         weights["lm_head.weight"][:, chosen] = 0.0
         save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
+        (copied / "card.json").unlink()  # which is of the model as it was trained
         copied.rename(out)
     return out
 
