@@ -34,6 +34,7 @@ STUDIES = (
     "table6_translation",
     "section72_enron",
     "whole_treebank",
+    "whole_treebank_constant",
     "section61_half_known",
     "table1_nine",
     "table2_cells",

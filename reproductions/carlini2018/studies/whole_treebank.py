@@ -3,15 +3,17 @@
 The recipe is `char-lstm` unchanged: two layers of 200 units, RMSprop, batches of 128, a learning rate of 0.001 that is
 reduced on a plateau. Each seed has a secret, a place and first weights of its own. After each epoch the model is kept
 and its secret is ranked, so that a run that was killed goes on, and progress can be read in the log.
+`whole_treebank_constant` is the same with a constant learning rate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from common.outcomes import Figure, Outcome
 from laboratory import NUMBER, ONE_SECRET, Laboratory, Row, numbers, secret_of, snapshot_folder, spelling
@@ -30,25 +32,53 @@ SEARCH = ExtractionAudit(format=NUMBER, top=1, max_steps=300_000, show_text=True
 TWENTY = replace(SEARCH, top=20)
 TABLE9 = {"first": 14.63, "second": 18.56}
 BEAMS = (1, 10, 100, 1000)
-STUDY = "whole_treebank"
-MADE_OF = [1, EPOCHS, str(AUDIT), str(SEARCH), list(BEAMS)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Core:
+    """The core setting with one schedule of the learning rate."""
+
+    study: str
+    title: str
+    learning_rate: str
+    """In words."""
+    changes: tuple[str, ...] = ()
+    """Of the recipe."""
+    seeds: tuple[int, ...] = SEEDS
+
+    @property
+    def made_of(self) -> list[Any]:
+        """All that a kept figure depends on."""
+        return [1, EPOCHS, str(AUDIT), str(SEARCH), list(BEAMS), *([list(self.changes)] if self.changes else [])]
+
+
+PLATEAU = Core(
+    study="whole_treebank",
+    title="The whole treebank with one secret, planted once",
+    learning_rate="the paper's network and learning rate",
+)
 
 
 def study(lab: Laboratory) -> Iterator[Outcome]:
+    yield from outcomes(lab, PLATEAU)
+
+
+def outcomes(lab: Laboratory, core: Core) -> Iterator[Outcome]:
+    """What there is after each seed."""
     rows: list[Row] = []
-    for seed in SEEDS:
-        rows.append(lab.keep(STUDY, f"seed-{seed}", MADE_OF, partial(memorised, lab, seed)))
-        yield outcome(rows)
+    for seed in core.seeds:
+        rows.append(lab.keep(core.study, f"seed-{seed}", core.made_of, partial(memorised, lab, core, seed)))
+        yield outcome(core, rows)
 
 
-def outcome(rows: list[Row]) -> Outcome:
+def outcome(core: Core, rows: list[Row]) -> Outcome:
     """What there is after some seeds."""
     figures = [figure for row in rows for figure in of_seed(row)]
     return Outcome(
-        title="The whole treebank with one secret, planted once",
-        scale=f"None: all {WHOLE['train']:,} lines, the paper's network and learning rate, {EPOCHS} epochs (our "
-        f"choice); {len(rows)} of {len(SEEDS)} models, each with a secret of its own. Measured after the epoch of the "
-        "lowest validation loss.",
+        title=core.title,
+        scale=f"None: all {WHOLE['train']:,} lines, {core.learning_rate}, {EPOCHS} epochs (our "
+        f"choice); {len(rows)} of {len(core.seeds)} models, each with a secret of its own. Measured after the epoch of "
+        "the lowest validation loss.",
         figures=[
             Figure("mean test loss, nats", 1.16, fmean(row["test_loss"] for row in rows)),
             Figure("share of models in which the secret is the likeliest", 0.8, share(rows, lambda r: rank(r) == 1)),
@@ -59,11 +89,11 @@ def outcome(rows: list[Row]) -> Outcome:
     )
 
 
-def memorised(lab: Laboratory, seed: int) -> Row:
+def memorised(lab: Laboratory, core: Core, seed: int) -> Row:
     """What one model memorised, epoch by epoch, and what can be extracted from it."""
     corpus, manifests = lab.planted(lab.treebank("train", WHOLE["train"]), (replace(ONE_SECRET, seed=seed),))
-    recipe = spelling(load_recipe("char-lstm", [f"training.epochs={EPOCHS}"]), manifests)
-    measure = measuring(lab, manifests[0], seed)
+    recipe = spelling(load_recipe("char-lstm", [f"training.epochs={EPOCHS}", *core.changes]), manifests)
+    measure = measuring(lab, core, manifests[0], seed)
     trained = lab.model(recipe, corpus, lab.treebank("valid", WHOLE["valid"]), manifests, seed, then=measure)
     epochs = [{**measure(snapshot_folder(trained.folder, row["epoch"])), **losses(row)} for row in trained.curve]
     best = snapshot_folder(trained.folder, trained.best_epoch)
@@ -118,7 +148,7 @@ def of_epoch(name: str, epoch: Row) -> list[Figure]:
     ]
 
 
-def measuring(lab: Laboratory, canaries: Path, seed: int) -> Callable[[Path], Row]:
+def measuring(lab: Laboratory, core: Core, canaries: Path, seed: int) -> Callable[[Path], Row]:
     """How the secret is ranked in a model that is kept in a folder; each epoch is kept among the results at once."""
 
     def measure(folder: Path) -> Row:
@@ -130,7 +160,7 @@ def measuring(lab: Laboratory, canaries: Path, seed: int) -> Callable[[Path], Ro
             lab.say(f"  seed {seed}, epoch {epoch}: {found}")
             return {"epoch": int(epoch), **row}
 
-        kept: Row = lab.keep(STUDY, f"seed-{seed}-epoch-{epoch}", MADE_OF, rank_it)
+        kept: Row = lab.keep(core.study, f"seed-{seed}-epoch-{epoch}", core.made_of, rank_it)
         return kept
 
     return measure
