@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from recollect.audits.removal.mixture import Mixture, MixtureMean, compare_mixture_means
+from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
 

@@ -18,13 +18,8 @@ from recollect import labels
 from recollect.audits.common.guard import Comparability, explains_scores
 from recollect.audits.removal.confidence_scores import Flags, UnitScores, choose_scored_unit, score_confidence
 from recollect.audits.removal.member_likelihood import compute_member_probabilities
-from recollect.audits.removal.mixture import (
-    Mixture,
-    MixtureMean,
-    build_mixture,
-    build_unlike_mixture,
-    compare_mixture_means,
-)
+from recollect.audits.removal.mixture import Mixture, build_mixture, build_unlike_mixture
+from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
 from recollect.audits.removal.safeguards import check_sides, find_like_controls, play_placebo
 from recollect.corpora.cohorts import Unit

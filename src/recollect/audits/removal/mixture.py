@@ -7,13 +7,14 @@ and that of members. How far it lies between them is the share still in.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import scipy
 
+from recollect.audits.removal.mixture_means import MixtureMean, average_members, compute_t_quantile, estimate_unseen
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
 from recollect.signals.scores import Scores
@@ -31,8 +32,6 @@ CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 """Sizes of query sets at which the power is computed."""
 MAX_RECORDS: Final = 1_000_000
 """No larger set is ever recommended."""
-UNBOUNDED: Final = 1e9
-"""A margin beyond any difference of probabilities."""
 WEAKEST: Final = 0.75
 """The target may memorise less strongly than calibration models, which are trained on other data and often on less of
 it: intervals and upper bounds allow for members that exceed non-members by this share of what they do there."""
@@ -40,53 +39,6 @@ METHOD: Final = (
     "mixture of the means of members and non-members; MOVER of t-intervals, upper end for a target that memorises "
     "up to a quarter less strongly than calibration models"
 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class MixtureMean:
-    """A mean of member probabilities, and how far it may be off."""
-
-    value: float
-    variance: float
-    """Of one record."""
-    size: float
-    """Independent records, fewer where some have more weight than others."""
-    models: tuple[float, ...] = ()
-    """The mean of each calibration model, where there are several: another model's may differ as much."""
-
-    @classmethod
-    def of(cls, values: Floats, weights: Floats | None = None, models: tuple[float, ...] = ()) -> MixtureMean:
-        """The mean of some values.
-
-        Args:
-            values: One per unit.
-            weights: The weight of each, which add up to 1; None for equal ones. Negative ones correct a bias.
-            models: The mean of each model.
-        """
-        shares = np.full(len(values), 1 / len(values)) if weights is None else weights
-        value, size = float(shares @ values), float(1 / np.square(shares).sum())
-        absolute = np.abs(shares) / np.abs(shares).sum()
-        variance = float(absolute @ np.square(values - absolute @ values))
-        return cls(value=value, variance=variance * size / max(size - 1, 1e-9), size=size, models=models)
-
-    def compute_margin(self, level: float) -> float:
-        """By how much the mean may be too high, or too low, with this probability of error on either side."""
-        if self.size <= 1:
-            return UNBOUNDED
-        own = _compute_t_quantile(level, self.size - 1) * math.sqrt(self.variance / self.size)
-        if len(self.models) < 2:
-            return own
-        freedom = len(self.models) - 1
-        apart = float(np.std(self.models, ddof=1)) * math.sqrt(1 + 1 / len(self.models))
-        return math.hypot(own, _compute_t_quantile(level, freedom) * apart)
-
-    def estimate(self, confidence: float) -> Estimate:
-        """The mean with its interval; probabilities lie between 0 and 1, though rounding and corrections may not."""
-        margin = self.compute_margin((1 - confidence) / 2)
-        low, value, high = (min(1.0, max(0.0, self.value + shift)) for shift in (-margin, 0.0, margin))
-        method = "t-interval, widened by how much models differ" if len(self.models) > 1 else "t-interval"
-        n = {"records": int(self.size)}
-        return Estimate(value=value, interval=Interval(low, high, confidence), n=n, method=method)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,7 +91,12 @@ class Mixture:
 
     def weaken(self) -> Mixture:
         """The same if the target memorises as weakly as intervals allow for."""
-        return replace(self, members=replace(self.members, value=self.unseen.value + WEAKEST * self.gap))
+        members = replace(
+            self.members,
+            value=self.unseen.value + WEAKEST * self.gap,
+            variance=WEAKEST * self.members.variance + (1 - WEAKEST) * self.unseen.variance,
+        )
+        return replace(self, members=members)
 
     def excludes_share(self, share: float, level: float) -> bool:
         """Whether so large a share still in, or a larger one, is ruled out at a level, even of a weaker target."""
@@ -207,7 +164,7 @@ class Mixture:
             return None
         error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
         least = (
-            (_compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.special.ndtri(WANTED_POWER))
+            (compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.special.ndtri(WANTED_POWER))
             * error
             / self.gap
         )
@@ -244,11 +201,17 @@ class Mixture:
     def _compute_margin(self, share: float | Floats, level: float) -> Floats:
         """What the surplus may be under the null hypothesis, with this probability of error on either side (MOVER)."""
         others = np.hypot(share * self.members.compute_margin(level), (1 - share) * self.unseen.compute_margin(level))
-        # few records that happen to be alike say little about their mean: at least the variance that this share implies
-        implied = np.asarray(share * self.members.variance + (1 - share) * self.unseen.variance)
-        deviation = np.sqrt(np.maximum(self.audited.variance, implied))
+        # the variance that this share implies: the set's own is larger if less is in, and zero if few records happen to
+        # be alike; but where no share implies as much as it has, all are taken to imply more
+        unexplained = max(1.0, self.audited.variance / max(self._imply_variance(SHARES).max(), 1e-12))
+        deviation = np.sqrt(self._imply_variance(share) * unexplained)
         unit = replace(self.audited, variance=1.0).compute_margin(level)
         return np.hypot(unit if self.audited.size <= 1 else unit * deviation, others)
+
+    def _imply_variance(self, share: float | Floats) -> Floats:
+        """The variance of one audited record if this share is in."""
+        between = share * (1 - share) * self.gap**2
+        return np.asarray(share * self.members.variance + (1 - share) * self.unseen.variance + between)
 
     def _find_level(self, excluded: Callable[[float], bool]) -> float:
         """The smallest significance level at which something is ruled out; 0.5 if at none."""
@@ -260,25 +223,6 @@ class Mixture:
             else:
                 low = middle
         return high
-
-
-def compare_mixture_means(audited: MixtureMean, unseen: MixtureMean) -> float:
-    """The smallest α at which the audited mean of a mixture exceeds that of non-members; up to 1 if it is below."""
-    gap = audited.value - unseen.value
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        middle = (low + high) / 2
-        margin = math.hypot(audited.compute_margin(middle), unseen.compute_margin(middle))
-        if gap > (margin if middle <= 0.5 else -margin):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def _compute_t_quantile(level: float, freedom: float) -> float:
-    """The t quantile of a mean of the mixture that is exceeded with this probability."""
-    return float(scipy.special.stdtrit(max(freedom, 1e-9), 1 - level)) if level > 1e-9 else UNBOUNDED
 
 
 def build_mixture(
@@ -298,39 +242,13 @@ def build_mixture(
     compared = audited.values if neighbours is None else audited.values[~neighbours.far]
     return Mixture(
         audited=MixtureMean.of(compared),
-        unseen=MixtureMean.of(controls.values, None if neighbours is None else neighbours.corrected_weights),
+        unseen=estimate_unseen(controls.values, neighbours),
         unseen_nearest=None if weights is None else MixtureMean.of(controls.values, weights),
         members=average_members(members, named),
         p_above=above,
         alpha=audit.level,
         tolerance=audit.tolerance,
     )
-
-
-def average_members(members: Scores, weights: Mapping[str, float] | None) -> MixtureMean:
-    """The mean of members in the mixture, weighted as the controls are; a unit counts once, whatever it trained.
-
-    Args:
-        members: Scores of members of calibration models; a unit's name carries the model's.
-        weights: The weight of each control, by name; None for equal ones.
-    """
-    if weights is None or not any(weights[name] for name in members.users):
-        weights = dict.fromkeys(members.users, 1.0)
-    shares = np.array([weights[name] for name in members.users])
-    model = np.array([name.split("/", 1)[0] for name in members.records])
-    each = [_average_members_of_model(members.values, shares * (model == name)) for name in np.unique(model)]
-    trained: dict[str, list[float]] = {}
-    for name, value in zip(members.users, members.values.tolist(), strict=True):
-        trained.setdefault(name, []).append(value)
-    own = np.array([weights[name] for name in trained])
-    means = np.array([np.mean(values) for values in trained.values()])
-    return MixtureMean.of(means, own / own.sum(), models=tuple(value for value in each if value is not None))
-
-
-def _average_members_of_model(values: Floats, weights: Floats) -> float | None:
-    """The weighted mean of the members of one model in the mixture; None if nothing has weight."""
-    total = float(weights.sum())
-    return float(weights @ values) / total if total > 0 else None
 
 
 def build_unlike_mixture(audit: RemovalAudit, audited: Scores, members: Scores) -> Mixture:

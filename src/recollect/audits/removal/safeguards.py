@@ -20,7 +20,8 @@ from recollect.audits.common.placebo import judge_alarms
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.common.unicode_words import list_words
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
-from recollect.audits.removal.mixture import Mixture, MixtureMean, compare_mixture_means
+from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
