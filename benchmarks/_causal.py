@@ -27,7 +27,7 @@ def measure(*, texts: int, rounds: int) -> dict[str, float]:
     records = ragged_texts(pretrained, texts)
     ids = [np.array(each) for each in pretrained.tokenizer([record.text for record in records])["input_ids"]]
     passes = [AutoregressivePass(input_ids=each[:-1], target_ids=each[1:]) for each in ids]
-    reader = AutoregressiveScorer(pretrained.network, name=pretrained.name, padding=0)
+    reader = AutoregressiveScorer(pretrained.network, Question(), name=pretrained.name, padding=0)
     alike = [
         [passes[i] for i in batch]
         for batch in plan_batches([len(each.input_ids) for each in passes], reader.budget.tokens)
@@ -74,7 +74,7 @@ def _bare(network: torch.nn.Module, batch: list[AutoregressivePass]) -> None:
 def _beside(pretrained: object, records: list, scoring: float) -> dict[str, float]:
     """What tokenising and writing cost, as shares of scoring."""
     model = Causal(pretrained, Question())
-    tokenising = seconds(lambda: model._encode([record.text for record in records]))
+    tokenising = seconds(lambda: model._encode(records))
     answers = model.answer(records)
     with tempfile.TemporaryDirectory() as folder:
         writing = seconds(lambda: write_shard(Path(folder), "0" * 32, answers))

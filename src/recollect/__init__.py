@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from recollect.version import __version__
@@ -61,7 +62,9 @@ def __getattr__(name: str) -> Any:
     """The functions that are worth waiting for: one per verb, and what they take and give."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
-    if name in _AUDITS or name in _list_registered() or name in _list_plugins():
+    # `from recollect import labels` asks for its own modules here first; those are no reason to look for plug-ins
+    is_module = find_spec(f"{__name__}.{name}") is not None
+    if name in _AUDITS or name in _list_registered() or (not is_module and name in _list_plugins()):
         return import_module("recollect.api").build_verb_function(name)
     raise AttributeError(f"module 'recollect' has no attribute {name!r}")
 

@@ -134,3 +134,18 @@ def test_a_terminal_waits_for_torch_once_it_is_imported_and_not_where_it_is_look
 def test_reports_and_options_of_audits_do_not_wait_for_scipy(module):
     script = f"import sys, {module}; assert 'scipy.stats' not in sys.modules and 'scipy.special' not in sys.modules"
     subprocess.run([sys.executable, "-c", script], check=True)  # noqa: S603
+
+
+def test_a_module_of_ours_is_imported_without_looking_for_plugins():
+    script = "import sys; from recollect import labels; assert 'importlib.metadata' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_shortcut_leaves_garbage_collection_on(folder):
+    script = (
+        "import gc; from recollect.cli.shortcuts import take_shortcut\n"
+        f"assert take_shortcut(['report', {str(folder)!r}]) and gc.isenabled()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr

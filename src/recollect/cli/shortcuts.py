@@ -6,6 +6,7 @@ command itself.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +16,16 @@ from recollect.files import write_text
 
 def take_shortcut(words: Sequence[str]) -> bool:
     """Do what was typed if that is the help of a verb, a list, or a report as it is by default; whether it was done."""
+    gc.disable()  # to look for garbage again and again takes a tenth of such a command, and finds next to none
+    try:
+        return _do_shortcut(words)
+    finally:
+        gc.freeze()  # what was loaded stays until the process ends, and need not be looked through then either
+        gc.enable()
+
+
+def _do_shortcut(words: Sequence[str]) -> bool:
+    """Do what was typed if there is a shortcut for it; whether it was done."""
     match words:
         case [str(verb), "--help" | "-h"] if not verb.startswith("-"):
             return _show_help(verb)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -53,8 +54,13 @@ def compute_view_digest(
     """
     key = folder / KEY_FILE
     facts = [__version__, sorted(shown), real_names, sorted(named), key.read_text("ascii") if key.is_file() else ""]
-    digest = hashlib.sha256(json.dumps(facts).encode())
-    home = Path(__file__).parents[1]
+    return hashlib.sha256(json.dumps([facts, _compute_source_digest()]).encode()).hexdigest()
+
+
+@cache
+def _compute_source_digest() -> str:
+    """A digest of the code that decides how a report shows a result; what a process has loaded does not change."""
+    digest, home = hashlib.sha256(), Path(__file__).parents[1]
     for package in _SOURCES:
         for path in sorted((home / package).rglob("*.*")):
             if path.suffix != ".pyc":

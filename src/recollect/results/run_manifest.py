@@ -77,8 +77,26 @@ def refuse_changed_file(folder: Path, path: Path) -> None:
     Raises:
         StoreError: The file was changed, is missing, or was put there by somebody else.
     """
-    files, relative = read_run_manifest(folder), path.relative_to(folder).as_posix()
-    if files is None or (relative not in files and not path.exists()):
+    files = read_run_manifest(folder)
+    if files is not None:
+        _refuse_unlike_manifest(folder, path.relative_to(folder).as_posix(), files)
+
+
+def refuse_changed_run(folder: Path) -> None:
+    """Refuse a run folder of which any file but the reports was changed: a new manifest would vouch for the change.
+
+    Raises:
+        StoreError: A file was changed, or is missing.
+    """
+    files = read_run_manifest(folder) or {}
+    for relative in files.keys() - _REPORTS:
+        _refuse_unlike_manifest(folder, relative, files)
+
+
+def _refuse_unlike_manifest(folder: Path, relative: str, files: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse a file of a run folder that is there, or listed in its manifest, and not both alike."""
+    path = folder / relative
+    if relative not in files and not path.exists():
         return
     if relative not in files:
         found = f"'{path}' was put into the run folder after the run: {RUN_MANIFEST} does not list it."
@@ -91,13 +109,3 @@ def refuse_changed_file(folder: Path, path: Path) -> None:
     raise StoreError(
         found, do="Run the audit again, or take the file from a copy of the run folder.", code="run_folder_changed"
     )
-
-
-def refuse_changed_run(folder: Path) -> None:
-    """Refuse a run folder of which any file but the reports was changed: a new manifest would vouch for the change.
-
-    Raises:
-        StoreError: A file was changed, or is missing.
-    """
-    for relative in set(read_run_manifest(folder) or ()) - _REPORTS:
-        refuse_changed_file(folder, folder / relative)

@@ -44,7 +44,7 @@ def test_the_budget_follows_from_model_and_machine_alone():
     small.config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(hidden_size=64))
     large.config = SimpleNamespace(get_text_config=lambda: SimpleNamespace(hidden_size=768))
     assert TokenBudget.of(small).tokens == 8192
-    assert TokenBudget.of(large).tokens == TokenBudget.of(large).tokens == 1024
+    assert TokenBudget.of(large).tokens == TokenBudget.of(large).tokens == 512
     assert TokenBudget.of(large, vocabulary=10**9).tokens == 64
 
 

@@ -24,8 +24,9 @@ MAX_TOKENS = 8192
 MIN_TOKENS = 64
 MEMORY_SHARE = 0.25
 """Of the memory that the weights leave free: the rest belongs to the corpus, the store and other processes."""
-MAX_CPU_BYTES = 2**27
-"""The most bytes in flight on a processor: far beyond its caches, so that more at once only makes it slower."""
+MAX_CPU_BYTES = 2**26
+"""The most bytes in flight on a processor: with more, activations wait for the memory; with fewer, matrix products are
+slower. docs/methods/benchmarks.md has the figures of both."""
 MAX_CPU_WORK = 1.5e11
 """The most multiplications and additions of one batch on a processor: seconds, so that a kill loses no more."""
 _CGROUP_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))

@@ -14,6 +14,7 @@ from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Panel
 from recollect.report.figures.scale import Floats, Scale
+from recollect.report.figures.summaries import compute_quantile, sort_distinct
 
 READ_AT = (0.001, 0.01, 0.1)
 """False positive rates at which a curve is described in words."""
@@ -45,7 +46,7 @@ def draw_roc(table: pa.Table) -> Figure | None:
     curve = _read_roc(table)
     if curve is None:
         return None
-    steps = np.diff(np.unique(curve.fpr))
+    steps = np.diff(sort_distinct(curve.fpr))
     # Below one non-member there is nothing to be read.
     lowest = min(0.1, float(steps.min()))
     linear = _build_share_panel("non-members flagged", "members found")
@@ -114,8 +115,8 @@ def draw_overlaid_histograms(
 
 def compute_bins(values: Floats, x: Scale) -> Floats:
     """Bin edges of a block's histograms, as wide as Freedman and Diaconis advise; 10 to 60 of them."""
-    quarter, three = np.quantile(values, [0.25, 0.75]) if values.size else (0.0, 0.0)
-    width = 2 * (three - quarter) / max(1, values.size) ** (1 / 3)
+    span = compute_quantile(values, 0.75) - compute_quantile(values, 0.25) if values.size else 0.0
+    width = 2 * span / max(1, values.size) ** (1 / 3)
     wanted = math.ceil((x.high - x.low) / width) if width > 0 else 60
     return np.linspace(x.low, x.high, min(60, max(10, wanted)) + 1)
 
@@ -162,7 +163,9 @@ def _describe_roc(curve: RocCurve, lowest: float) -> str:
 
 def _describe_histograms(groups: Mapping[str, Floats], label: str, threshold: float | None) -> str:
     """The histograms of a block in words: where the two groups are."""
-    clauses = [f"median of {name} {np.median(values):.3g}" for name, values in groups.items() if values.size]
+    clauses = [
+        f"median of {name} {compute_quantile(values, 0.5):.3g}" for name, values in groups.items() if values.size
+    ]
     if threshold is not None:
         clauses += [
             f"{np.mean(values >= threshold):.1%} of {name} at or beyond the threshold"

@@ -14,6 +14,7 @@ from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
+from recollect.report.figures.summaries import compute_quantile, sort_distinct
 from recollect.results.result import Result
 
 MAX_GROUPS = 10
@@ -81,8 +82,8 @@ def _draw_among_draws(
         reading="The histogram shows random secrets of the same format: the null distribution. Each dot is a measured "
         "secret. Dots left of the histogram are more likely under the model than the null distribution allows; "
         "controls should be within it.",
-        description=f"Histogram of {drawn.size:,} random secrets by {label}, median {np.median(drawn):.3g}. "
-        f"More likely than all of them: {summary}."
+        description=f"Histogram of {drawn.size:,} random secrets by {label}, "
+        f"median {compute_quantile(drawn, 0.5):.3g}. More likely than all of them: {summary}."
         if drawn.size
         else "No random secret could be scored.",
         panels=(histogram, strips),
@@ -102,7 +103,7 @@ def _align_secret_axes(secrets: Mapping[str, Floats], draws: pa.Table) -> tuple[
     formats, indices = np.unique(of, return_inverse=True)
     if len(formats) < 2 or "format" not in secrets:
         return drawn, bits, "log-perplexity in bits (left: more likely under the model)"
-    middles = np.array([np.median(drawn[indices == index]) for index in range(len(formats))])
+    middles = np.array([compute_quantile(drawn[indices == index], 0.5) for index in range(len(formats))])
     own = middles[np.searchsorted(formats, secrets["format"]).clip(0, len(formats) - 1)]
     return (
         drawn - middles[indices],
@@ -174,7 +175,7 @@ def _draw_against_curve(secrets: Mapping[str, Floats]) -> list[Figure]:
 def draw_exposure_by_epoch(history: pa.Table) -> list[Figure]:
     """One figure, if anything was followed for more than one epoch."""
     rows = {name: read_column(history, name) for name in history.column_names}
-    epochs = np.unique(rows["epoch"])
+    epochs = sort_distinct(rows["epoch"])
     if len(epochs) < 2:
         return []
     across = Scale(low=float(epochs[0]), high=float(epochs[-1]))
@@ -223,7 +224,7 @@ def group_by_repetitions(planted: Floats) -> dict[str, NDArray[np.bool_]]:
     >>> {name: int(chosen.sum()) for name, chosen in group_by_repetitions(np.array([0, 0, 1, 4, np.nan])).items()}
     {'controls': 2, 'planted 1×': 1, 'planted 4×': 1, 'given': 1}
     """
-    times = np.unique(planted[planted > 0])
+    times = sort_distinct(planted[planted > 0])
     found = {"controls": planted == 0}
     if len(times) > MAX_GROUPS:
         found[f"planted {times[0]:.0f}–{times[-1]:.0f}×"] = planted > 0

@@ -42,7 +42,8 @@ class DrawnShapes:
 
     def add_boxes(self, left: ArrayLike, top: ArrayLike, right: ArrayLike, bottom: ArrayLike) -> None:
         """Add rectangles, given by their sides."""
-        self._boxes.append(np.column_stack([np.atleast_1d(side) for side in (left, top, right, bottom)]).astype(float))
+        sides = np.broadcast_arrays(*(np.atleast_1d(side) for side in (left, top, right, bottom)))
+        self._boxes.append(np.column_stack(sides).astype(float))
 
     def add_points(self, x: ArrayLike, y: ArrayLike, radius: float) -> None:
         """Add dots."""

@@ -13,6 +13,7 @@ from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Panel
 from recollect.report.figures.scale import Floats, Scale
+from recollect.report.figures.summaries import compute_quantile
 from recollect.results.result import Result
 from recollect.results.summary_rows import format_number
 
@@ -98,7 +99,7 @@ def _draw_beside_null(audited: Floats, null: Floats) -> Figure:
 
 def _format_median_epsilon(values: Floats) -> str:
     """The median leakage epsilon in words."""
-    return format_number(float(np.median(values))) if values.size else "none"
+    return format_number(compute_quantile(values, 0.5)) if values.size else "none"
 
 
 def _draw_epsilon_groups(table: pa.Table, key: str, label: str) -> Panel:

@@ -61,18 +61,20 @@ class Panel:
 
     def draw_bars(self, edges: ArrayLike, heights: ArrayLike, kind: Colour, *, of: str = "") -> None:
         """A histogram; `of` names what is counted, for whoever points at a bar."""
-        left, tops = self._to_x(edges), self._to_y(heights)
-        shown = np.asarray(edges, dtype=np.float64)
-        for i, top in enumerate(tops):
-            box = {"x": left[i], "y": top, "width": max(left[i + 1] - left[i] - 0.5, 0.2), "height": self._bottom - top}
+        sides, tops = self._to_x(edges), self._to_y(heights)
+        ends, values = (np.asarray(each, dtype=np.float64).tolist() for each in (edges, heights))
+        boxes = zip(sides[:-1].tolist(), np.diff(sides).tolist(), tops.tolist(), strict=True)
+        for i, (x, width, top) in enumerate(boxes):
+            box = {"x": x, "y": top, "width": max(width - 0.5, 0.2), "height": self._bottom - top}
             bar = self._add("rect", f"fill {kind}", **box)
-            self._shapes.add_boxes(left[i], top, left[i + 1], self._bottom)
-            value = self.y.format_value(float(np.asarray(heights)[i]))
-            _build_panel_tip(bar, f"{shown[i]:.4g} to {shown[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
+            value = self.y.format_value(values[i])
+            _build_panel_tip(bar, f"{ends[i]:.4g} to {ends[i + 1]:.4g}: {value}{' ' * bool(of)}{of}")
+        self._shapes.add_boxes(sides[:-1], tops, sides[1:], self._bottom)
 
     def draw_line(self, x: ArrayLike, y: ArrayLike, kind: Line, *, name: str = "") -> None:
         """A line through points, with its name at the end; what is no number is passed over."""
-        points = [(a, b) for a, b in zip(self._to_x(x), self._to_y(y), strict=True) if np.isfinite(a + b)]
+        places = np.column_stack([self._to_x(x), self._to_y(y)])
+        points = places[np.isfinite(places).all(axis=1)].tolist()
         self._add("polyline", f"line {kind}", points=" ".join(f"{a:.1f},{b:.1f}" for a, b in points))
         self._shapes.add_line(points)
         if name and points:
@@ -83,23 +85,25 @@ class Panel:
         places = np.column_stack([self._to_x(x), self._to_y(y)])
         if len(places) > MAX_DOTS:
             places = np.unique(np.round(places), axis=0)  # what lies on one pixel looks like one dot
-        for i, (a, b) in enumerate(places):
-            dot = self._add("circle", f"dot {kind}", cx=float(a), cy=float(b), r=4.0)
+        for i, (a, b) in enumerate(places.tolist()):
+            dot = self._add("circle", f"dot {kind}", cx=a, cy=b, r=4.0)
             _build_panel_tip(dot, tips[i] if len(tips) <= MAX_TIPS and tips else "")
         self._shapes.add_points(places[:, 0], places[:, 1], 4.0)
 
     def draw_intervals(self, x: ArrayLike, low: ArrayLike, high: ArrayLike, kind: Colour) -> None:
         """An upright line from low to high at each x: an interval."""
-        for a, b, c in zip(self._to_x(x), self._to_y(low), self._to_y(high), strict=True):
+        across, below, above = self._to_x(x), self._to_y(low), self._to_y(high)
+        for a, b, c in zip(across.tolist(), below.tolist(), above.tolist(), strict=True):
             self._add("line", f"span {kind}", x1=a, x2=a, y1=b, y2=c)
-            self._shapes.add_boxes(a, min(b, c), a, max(b, c))
+        self._shapes.add_boxes(across, np.minimum(below, above), across, np.maximum(below, above))
 
     def draw_means(self, x: ArrayLike, y: ArrayLike, *, width: float) -> None:
         """A short thick line at each point, so wide in units of the axis."""
         left, right = (self._to_x(np.asarray(x, dtype=np.float64) + side * width / 2) for side in (-1, 1))
-        for a, b, height in zip(left, right, self._to_y(y), strict=True):
+        heights = self._to_y(y)
+        for a, b, height in zip(left.tolist(), right.tolist(), heights.tolist(), strict=True):
             self._add("line", "mean", x1=a, x2=b, y1=height, y2=height)
-            self._shapes.add_boxes(a, height - 1.5, b, height + 1.5)
+        self._shapes.add_boxes(left, heights - 1.5, right, heights + 1.5)
 
     def draw_threshold(self, x: float, words: str) -> None:
         """A threshold: an upright dashed line across the panel, and what it is."""

@@ -14,6 +14,7 @@ from recollect.report.figures.columns import read_column
 from recollect.report.figures.figure import Figure
 from recollect.report.figures.panel import Colour, Dot, Panel
 from recollect.report.figures.scale import Floats, Scale
+from recollect.report.figures.summaries import compute_quantile
 from recollect.results.result import Result
 
 NEEDED = frozenset({"decision", "score", "p_value", "queries"})
@@ -101,7 +102,9 @@ def _describe_people_figure(
     groups: Mapping[str, NDArray[np.bool_]], controls: Floats, threshold: float | None, left_out: int
 ) -> str:
     """What the provenance figure of people among calibration users shows."""
-    summary = f"Histogram of the scores of {controls.size:,} calibration users, median {np.median(controls):.3g}"
+    summary = (
+        f"Histogram of the scores of {controls.size:,} calibration users, median {compute_quantile(controls, 0.5):.3g}"
+    )
     summary += "." if threshold is None else f"; the threshold for one person is {threshold:.3g}."
     summary += " People: " + ", ".join(f"{int(chosen.sum())} {name}" for name, chosen in groups.items()) + "."
     return summary + (f" {left_out} people with fewer texts are not drawn." if left_out else "")
