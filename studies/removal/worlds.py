@@ -14,6 +14,7 @@ from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.calibrated import SetEvidence, compute_set_p_values
 from recollect.audits.removal.confidence_scores import MEMBERS, CalibrationScores, UnitScores, _average_counted_scores
 from recollect.audits.removal.decisions import decide_set
+from recollect.audits.removal.difficulty import compare_difficulty
 from recollect.audits.removal.member_likelihood import (
     MemberLikelihood,
     compute_member_probabilities,
@@ -69,10 +70,16 @@ class Training:
         everyone = np.arange(len(self.stored["member"]))
         kept = np.sort(rng.permutation(everyone)[:controls]) if controls else everyone
         known = self._build_scores(kept) if controls else self.known
-        sides = self._score_sides(known, drawn, rng)
         scores = known.scores
+        confidence, difficulties = self._score_audited(drawn, rng)
+        audited = _name(known.likelihood.compute_probability(confidence, difficulties), "a")
+        sides = audited, known.controls, known.members
         near = self._build_neighbours(drawn) if self.images else None
-        above, below = compute_set_p_values(sides[0], sides[1], near, seed=int(rng.integers(2**31)))
+        unlike = near is not None and bool(near.far.all())
+        difficulty = (
+            None if near is None or unlike else compare_difficulty(near, difficulties, scores.difficulty[CONTROLS])
+        )
+        above, below = compute_set_p_values(sides[0], sides[1], near, difficulty, seed=int(rng.integers(2**31)))
         evidence = SetEvidence(
             unit="record",
             scores=scores,
@@ -80,8 +87,9 @@ class Training:
             controls=sides[1],
             members=sides[2],
             neighbours=near,
+            difficulty=difficulty,
             comparability=NOT_CHECKED,
-            mixture=None if near is not None and near.far.all() else build_mixture(AUDIT, sides, near, above),
+            mixture=None if unlike else build_mixture(AUDIT, sides, near, above),
             unlike=None,
             p_above=above,
             p_below=below,
@@ -96,13 +104,12 @@ class Training:
         """All controls."""
         return self._build_scores(np.arange(len(self.stored["member"])))
 
-    def _score_sides(self, known: Known, drawn: Drawn, rng: np.random.Generator) -> tuple[Scores, Scores, Scores]:
-        """Member probabilities of the audited, the controls and the members."""
+    def _score_audited(self, drawn: Drawn, rng: np.random.Generator) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The target's confidence in the records drawn, and how hard they are for calibration models."""
         audited = compute_logit(np.concatenate([self.stored[name][rows] for name, rows in drawn]))
         models = audited.shape[1] - 1
         coins = np.repeat(rng.integers(0, 2, (len(audited), models // 2)), 2, axis=1) == np.arange(models) % 2
-        values = known.likelihood.compute_probability(audited[:, 0], _average_counted_scores(audited[:, 1:], coins))
-        return _name(values, "a"), known.controls, known.members
+        return audited[:, 0], _average_counted_scores(audited[:, 1:], coins)
 
     def _build_scores(self, kept: NDArray[np.int64]) -> Known:
         """What some of the controls show."""

@@ -25,6 +25,7 @@ REASONS: Final = {
     "not_comparable": "The audited records and the controls are not comparable.",
     "placebo_failed": "The audit accuses held-out controls as well.",
     "target_damaged": "The target model is damaged as a whole.",
+    "difficulty_differs": "The audited records are easier or harder than the controls like them.",
 }
 """Why an outcome is inconclusive, by its code; any other code is shown in its own words."""
 LIMITS: Final = {

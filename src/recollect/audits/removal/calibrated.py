@@ -17,9 +17,10 @@ import numpy as np
 from recollect import labels
 from recollect.audits.common.guard import Comparability, explains_scores
 from recollect.audits.removal.confidence_scores import Flags, UnitScores, choose_scored_unit, score_confidence
+from recollect.audits.removal.difficulty import DifficultyShift, compare_difficulty
 from recollect.audits.removal.member_likelihood import compute_member_probabilities
 from recollect.audits.removal.mixture import Mixture, build_mixture, build_unlike_mixture
-from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
+from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means, correct_by_ratio
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
 from recollect.audits.removal.safeguards import check_sides, find_like_controls, play_placebo
 from recollect.corpora.cohorts import Unit
@@ -60,6 +61,8 @@ class SetEvidence:
     """Member probabilities of calibration models in the controls that trained them."""
     neighbours: Neighbours | None
     """The controls that represent each audited record; None if all represent it alike."""
+    difficulty: DifficultyShift | None
+    """How hard the audited records are beside their neighbours; None without these, and if no record is like any."""
     comparability: Comparability | NotEnoughData
     """How the set compares with the controls in all that can be seen without the model, or why that is not known."""
     mixture: Mixture | None
@@ -122,13 +125,18 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
     sides = audited, controls, members = compute_member_probabilities(scores, saturates=saturates)
     neighbours = choose_neighbours(audit, evidence, scores, unit)
     comparability = check_sides(evidence, scores, unit, sampled=neighbours is not None)
-    above, below = compute_set_p_values(audited, controls, neighbours, seed=evidence.seed)
+    unlike = neighbours is not None and bool(neighbours.far.all())
+    difficulty = (
+        None
+        if neighbours is None or unlike
+        else compare_difficulty(neighbours, scores.difficulty[AUDITED], scores.difficulty[CONTROLS])
+    )
+    above, below = compute_set_p_values(audited, controls, neighbours, difficulty, seed=evidence.seed)
     explained = (
         neighbours is None
         and not isinstance(comparability, NotEnoughData)
         and explains_scores(comparability, audited, controls)
     )
-    unlike = neighbours is not None and bool(neighbours.far.all())
     return SetEvidence(
         unit=unit,
         scores=scores,
@@ -136,6 +144,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         controls=controls,
         members=members,
         neighbours=neighbours,
+        difficulty=difficulty,
         comparability=comparability,
         mixture=build_mixture(audit, sides, neighbours, above) if calibrated and not unlike else None,
         unlike=build_unlike_mixture(audit, audited, members) if calibrated and unlike else None,
@@ -148,18 +157,25 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
 
 
 def compute_set_p_values(
-    audited: Scores, controls: Scores, neighbours: Neighbours | None, *, seed: int
+    audited: Scores,
+    controls: Scores,
+    neighbours: Neighbours | None,
+    difficulty: DifficultyShift | None = None,
+    *,
+    seed: int,
 ) -> tuple[float, float]:
     """The p-values of the method `calibrated`: of "the set scores higher than the controls" and of "lower".
 
-    Where all controls represent the set alike, a permutation test of the means; with neighbours, a t-test of the mean
-    of the audited against the mean of their nearest controls. Where distances show that the controls are of another
-    kind, nothing is called lower than they are.
+    Where all controls represent the set alike, a permutation test of the means; with neighbours, t-tests of the mean of
+    the audited against that of their nearest controls. These are easier than the records themselves. Where distances
+    and difficulty are those of controls among each other, both corrections for that must agree; else nothing is
+    corrected in favour of "higher", and nothing is called lower.
 
     Args:
         audited: The audited.
         controls: The controls.
         neighbours: The controls that represent each audited record; None if all do alike.
+        difficulty: How hard the audited records are beside those; None without neighbours, or if none is like them.
         seed: Of the permutations.
     """
     if neighbours is None:
@@ -169,16 +185,22 @@ def compute_set_p_values(
             for side in SIDES
         ]
         return found[0], found[1]
-    if neighbours.far.all():
+    if difficulty is None:
         return 1.0, 1.0
     ours = MixtureMean.of(audited.values[~neighbours.far])
-    nearest, corrected = (
+    nearest, difference = (
         MixtureMean.of(controls.values, weights)
         for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
     )
-    # nearest controls are easier: uncorrected, nothing is accused for that; corrected, nothing is cleared for it
-    below = 1.0 if neighbours.shifted else compare_mixture_means(corrected, ours)
-    return compare_mixture_means(ours, nearest), below
+    ratio = correct_by_ratio(controls.values, neighbours)
+    corrected = [difference] if ratio is None else [difference, ratio]
+    compared = [nearest] if neighbours.shifted or difficulty.easier else corrected
+    above = max(compare_mixture_means(ours.with_variance_of(each), each) for each in compared)
+    below = compare_mixture_means(difference, ours.with_variance_of(difference))
+    return (
+        1.0 if difficulty.easier_than_nearest else above,
+        1.0 if neighbours.shifted or difficulty.harder else below,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,6 +16,8 @@ from recollect.stats.significance import holm
 Decision = Literal["still there", "gone", "over-unlearned", "inconclusive"]
 """The possible decisions about a set or a person."""
 DECISIONS: Final[tuple[Decision, ...]] = get_args(Decision)
+DIFFICULTY_DIFFERS: Final = "difficulty_differs"
+"""The code where the audited records are easier or harder than controls like them."""
 OUTCOMES: Final[Mapping[Decision, Outcome]] = {
     "still there": "found",
     "over-unlearned": "found",
@@ -52,7 +54,8 @@ def decide_set(evidence: SetEvidence) -> Decision:
     if evidence.p_over_unlearned <= evidence.level:
         return "over-unlearned"
     mixture = evidence.mixture
-    if evidence.target_damaged or mixture is None or not mixture.identifiable:
+    harder = evidence.difficulty is not None and evidence.difficulty.harder
+    if evidence.target_damaged or harder or mixture is None or not mixture.identifiable:
         return "inconclusive"
     return "gone" if mixture.excludes_share(mixture.tolerance, evidence.level) else "inconclusive"
 
@@ -64,6 +67,7 @@ def find_inconclusive_code(evidence: SetEvidence) -> str:
         (evidence.placebo.status == "failed", PLACEBO_FAILED),
         (evidence.explained and evidence.p_still_there <= evidence.level, EXPLAINED_BY_TEXTS),
         (evidence.target_damaged, "target_damaged"),
+        (evidence.difficulty is not None and evidence.difficulty.differs, DIFFICULTY_DIFFERS),
         (evidence.mixture is None, "no_calibration_models"),
     )
     return next((code for applies, code in reasons if applies), NO_POWER)

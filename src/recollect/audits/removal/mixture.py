@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import scipy
 
-from recollect.audits.removal.mixture_means import MixtureMean, average_members, compute_t_quantile, estimate_unseen
+from recollect.audits.removal.mixture_means import MixtureMean, average_members, compute_t_quantile, correct_by_ratio
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
 from recollect.signals.scores import Scores
@@ -52,9 +52,9 @@ class Mixture:
     """Of calibration models, in records that they were trained on."""
     p_above: float
     """How often a set of non-members would have so high a mean; by the test that decides."""
-    unseen_nearest: MixtureMean | None = None
-    """The mean of non-members without the correction for easier neighbours, which may be too large where controls are
-    of another kind: intervals allow for both; None without neighbours."""
+    unseen_otherwise: tuple[MixtureMean, ...] = ()
+    """The mean of non-members by another correction for easier neighbours, and without any: intervals allow for all of
+    them, and what is ruled out must be so by each; empty without neighbours."""
     alpha: float = 0.05
     tolerance: float = 0.5
     """The share still in from which on a set is not gone."""
@@ -94,20 +94,29 @@ class Mixture:
         members = replace(
             self.members,
             value=self.unseen.value + WEAKEST * self.gap,
-            variance=WEAKEST * self.members.variance + (1 - WEAKEST) * self.unseen.variance,
+            variance=WEAKEST * self.members.variance
+            + (1 - WEAKEST) * self.unseen.variance
+            + WEAKEST * (1 - WEAKEST) * self.gap**2,
         )
         return replace(self, members=members)
 
     def excludes_share(self, share: float, level: float) -> bool:
         """Whether so large a share still in, or a larger one, is ruled out at a level, even of a weaker target."""
-        weak = self.weaken()
-        return bool(weak._compute_surplus(share) < -weak._compute_margin(share, level))
+        return all(
+            bool(weak._compute_surplus(share) < -weak._compute_margin(share, level)) for weak in self._list_weakened()
+        )
 
     def bound_share(self, level: float) -> float:
         """The largest share still in that is not ruled out at a significance level, even of a weaker target."""
-        weak = self.weaken()
-        left = SHARES[weak._compute_surplus(SHARES) >= -weak._compute_margin(SHARES, level)]
-        return float(left.max(initial=0.0))
+        left = np.any(
+            [weak._compute_surplus(SHARES) >= -weak._compute_margin(SHARES, level) for weak in self._list_weakened()],
+            axis=0,
+        )
+        return float(SHARES[left].max(initial=0.0))
+
+    def _list_weakened(self) -> list[Mixture]:
+        """The mixture with each mean of non-members there is, if the target memorises as weakly as is allowed for."""
+        return [replace(self, unseen=unseen).weaken() for unseen in (self.unseen, *self.unseen_otherwise)]
 
     def estimate_share(self, confidence: float) -> Estimate:
         """The share of the audited records that is still in, with the shares that the means do not rule out.
@@ -137,7 +146,7 @@ class Mixture:
     def list_compatible_shares(self, confidence: float) -> list[float]:
         """The shares still in that the means do not rule out; none if the set is beyond either side."""
         compatible = np.zeros(len(SHARES), dtype=np.bool_)
-        for unseen in (self.unseen, self.unseen_nearest or self.unseen):
+        for unseen in (self.unseen, *self.unseen_otherwise):
             either = replace(self, unseen=unseen)
             weak, level = either.weaken(), (1 - confidence) / 2
             # a weaker target needs a larger share for the same mean: so it moves the upper end only
@@ -201,10 +210,8 @@ class Mixture:
     def _compute_margin(self, share: float | Floats, level: float) -> Floats:
         """What the surplus may be under the null hypothesis, with this probability of error on either side (MOVER)."""
         others = np.hypot(share * self.members.compute_margin(level), (1 - share) * self.unseen.compute_margin(level))
-        # the variance that this share implies: the set's own is larger if less is in, and zero if few records happen to
-        # be alike; but where no share implies as much as it has, all are taken to imply more
-        unexplained = max(1.0, self.audited.variance / max(self._imply_variance(SHARES).max(), 1e-12))
-        deviation = np.sqrt(self._imply_variance(share) * unexplained)
+        # few records that happen to be alike say little about their mean: at least the variance that this share implies
+        deviation = np.sqrt(np.maximum(self.audited.variance, self._imply_variance(share)))
         unit = replace(self.audited, variance=1.0).compute_margin(level)
         return np.hypot(unit if self.audited.size <= 1 else unit * deviation, others)
 
@@ -240,15 +247,29 @@ def build_mixture(
     weights = None if neighbours is None else neighbours.nearest_weights
     named = None if weights is None else dict(zip(controls.records, weights.tolist(), strict=True))
     compared = audited.values if neighbours is None else audited.values[~neighbours.far]
+    unseen, *otherwise = _estimate_unseen(controls.values, neighbours)
     return Mixture(
         audited=MixtureMean.of(compared),
-        unseen=estimate_unseen(controls.values, neighbours),
-        unseen_nearest=None if weights is None else MixtureMean.of(controls.values, weights),
+        unseen=unseen,
+        unseen_otherwise=tuple(otherwise),
         members=average_members(members, named),
         p_above=above,
         alpha=audit.level,
         tolerance=audit.tolerance,
     )
+
+
+def _estimate_unseen(controls: Floats, neighbours: Neighbours | None) -> list[MixtureMean]:
+    """The mean of non-members like the audited records in a mixture, by the best correction first."""
+    if neighbours is None:
+        return [MixtureMean.of(controls)]
+    nearest, difference = (
+        MixtureMean.of(controls, weights) for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
+    )
+    ratio = correct_by_ratio(controls, neighbours)
+    if ratio is None:  # nothing is ruled out then: a single record has an unbounded margin
+        return [difference, replace(difference, size=1.0), nearest]
+    return [ratio, difference, nearest]
 
 
 def build_unlike_mixture(audit: RemovalAudit, audited: Scores, members: Scores) -> Mixture:

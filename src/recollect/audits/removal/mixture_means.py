@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,10 @@ from recollect.stats.intervals import Estimate, Interval
 
 UNBOUNDED: Final = 1e9
 """A margin beyond any difference of probabilities."""
+ROUNDING: Final = 1e-9
+"""Means that differ by less are equal."""
+MIN_DOUBTED: Final = 10
+"""Controls that the target doubts on which a correction must rest: of fewer, no mean is nearly normal."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,13 @@ class MixtureMean:
         variance = float(absolute @ np.square(values - absolute @ values))
         return cls(value=value, variance=variance * size / max(size - 1, 1e-9), size=size, models=models)
 
+    def with_variance_of(self, unseen: MixtureMean) -> MixtureMean:
+        """The same with the variance of non-members, if that is larger: so it varies if it consists of them.
+
+        A few records of which the target is certain have no variance of their own, and would exceed any mean below.
+        """
+        return replace(self, variance=max(self.variance, unseen.variance))
+
     def compute_margin(self, level: float) -> float:
         """By how much the mean may be too high, or too low, with this probability of error on either side."""
         if self.size <= 1:
@@ -69,6 +80,8 @@ class MixtureMean:
 def compare_mixture_means(audited: MixtureMean, unseen: MixtureMean) -> float:
     """The smallest α at which the audited mean of a mixture exceeds that of non-members; up to 1 if it is below."""
     gap = audited.value - unseen.value
+    if abs(gap) < ROUNDING:
+        return 0.5
     low, high = 0.0, 1.0
     for _ in range(30):
         middle = (low + high) / 2
@@ -80,33 +93,38 @@ def compare_mixture_means(audited: MixtureMean, unseen: MixtureMean) -> float:
     return high
 
 
-def estimate_unseen(controls: Floats, neighbours: Neighbours | None) -> MixtureMean:
+def correct_by_ratio(controls: Floats, neighbours: Neighbours) -> MixtureMean | None:
     """The mean member probability that the audited records would have, had the target not been trained on them.
 
-    Without neighbours, that of the controls. With them, that of the controls nearest to each audited record, which are
-    easier than the record itself. How many times as far from certainty a record is as its nearest controls, controls
-    show that are as far from their own neighbours as the audited records are. The ratio is applied rather than the
-    difference because it is less wrong where noisy and rotated digits are among the controls (`studies/removal`).
+    The controls nearest to each audited record are easier than the record itself. How many times as far from certainty
+    a record is as its nearest controls, controls show that are as far from their own neighbours as the audited records
+    are. With noisy and rotated digits among the controls the ratio is less wrong than the difference of the two
+    (`Neighbours.corrected_weights`); in other designs it is not (`studies/removal`).
 
     Args:
         controls: Member probabilities of the controls under the target.
-        neighbours: The controls that represent each audited record; None if all do alike.
+        neighbours: The controls that represent each audited record.
+
+    Returns:
+        None if these are no probabilities, or the target doubts too few of the controls.
     """
-    if neighbours is None:
-        return MixtureMean.of(controls)
     peers = neighbours.peer_weights
     weights = np.stack([neighbours.nearest_weights, peers, neighbours.move_to_neighbours(peers)])
     doubt = 1 - controls
     means = weights @ doubt
     nearest, own, theirs = means.tolist()
+    squares = np.square(weights * doubt).sum(axis=1)
+    if doubt.min() < 0 or doubt.max() > 1 or (np.square(means) < MIN_DOUBTED * squares).any() or theirs <= 0:
+        return None
     variance = float(weights[0] @ np.square(doubt - nearest))
-    if variance <= 0 or not 0 < theirs < own or nearest * own >= theirs:
+    if own <= theirs or nearest * own >= theirs or variance <= 0:
         return MixtureMean.of(controls, weights[0])
     expected = nearest * own / theirs
     # the delta method: to first order this is a sum over controls, whose squares add up to its variance
     influence = expected * (np.array([1, 1, -1]) / means) @ (weights * (doubt - means[:, None]))
     variance *= expected * (1 - expected) / (nearest * (1 - nearest))
-    return MixtureMean(value=1 - expected, variance=variance, size=variance / float(np.square(influence).sum()))
+    size = min(variance / max(float(np.square(influence).sum()), 1e-12), float(len(controls)))
+    return MixtureMean(value=1 - expected, variance=variance, size=size)
 
 
 def average_members(members: Scores, weights: Mapping[str, float] | None) -> MixtureMean:

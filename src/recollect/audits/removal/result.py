@@ -12,6 +12,7 @@ from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
 from recollect.audits.removal.decisions import (
     DECISIONS,
+    DIFFICULTY_DIFFERS,
     OUTCOMES,
     WITHHELD,
     Decision,
@@ -23,6 +24,7 @@ from recollect.audits.removal.decisions import (
     find_inconclusive_code,
     find_undecided_code,
 )
+from recollect.audits.removal.difficulty import DifficultyShift
 from recollect.audits.removal.ema import Votes
 from recollect.audits.removal.ks import Ratio
 from recollect.audits.removal.mixture import Mixture, fits_no_share
@@ -224,10 +226,12 @@ def _note_neighbours(builder: ResultBuilder, neighbours: Neighbours | None) -> N
 
 def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: RemovalAudit) -> None:
     """The findings of a set: how much is still in, p-values, power of both decisions, and the means behind them."""
+    mixture, difficulty = evidence.mixture, evidence.difficulty
     if evidence.target_damaged:
         builder.refuse("fraction_still_in", _DAMAGED)
-    mixture = evidence.mixture
-    if mixture is not None and not evidence.target_damaged:
+    elif difficulty is not None and difficulty.differs:
+        builder.refuse("fraction_still_in", _refuse_difficulty(difficulty))
+    elif mixture is not None:
         builder.try_estimate(
             "fraction_still_in",
             lambda: mixture.estimate_share(audit.confidence),
@@ -246,12 +250,25 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
     )
 
 
+def _refuse_difficulty(difficulty: DifficultyShift) -> NotEnoughData:
+    """Why no share still in is estimated for records that are easier or harder than the controls like them."""
+    how, what = ("harder", "gone or over-unlearned") if difficulty.harder else ("easier", "still there")
+    return NotEnoughData(
+        f"For models that were not trained on them, the audited records are {how} than the controls nearest to them "
+        f"would be: they cannot be called {what}.",
+        do="Give controls that are as hard as the audited records.",
+        code=DIFFICULTY_DIFFERS,
+    )
+
+
 def _add_removal_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
     """The findings of the p-values of both ways to accuse a set; they share α."""
     if evidence.neighbours is not None and evidence.neighbours.far.all():
         return
     n = {"audited": len(evidence.audited), "controls": len(evidence.controls)}
-    method = "permutation of means" if evidence.neighbours is None else "t-test against the nearest controls"
+    method = (
+        "permutation of means" if evidence.neighbours is None else "t-test against the controls nearest to each record"
+    )
     for name, value, looks in (
         ("p_still_there", evidence.p_still_there, "so well known"),
         ("p_over_unlearned", evidence.p_over_unlearned, "so unknown"),

@@ -88,8 +88,8 @@ def _is_accused(values: Floats, playing: Flags, neighbours: Neighbours, *, alpha
     weights = np.bincount(chosen, minlength=len(values)) * ~playing
     if not weights.any():
         return False
-    ours = MixtureMean.of(values[playing])
-    return compare_mixture_means(ours, MixtureMean.of(values, weights / weights.sum())) <= alpha
+    ours, nearest = MixtureMean.of(values[playing]), MixtureMean.of(values, weights / weights.sum())
+    return compare_mixture_means(ours.with_variance_of(nearest), nearest) <= alpha
 
 
 def find_like_controls(evidence: Evidence, scores: UnitScores) -> Flags:

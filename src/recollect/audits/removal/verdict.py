@@ -16,6 +16,8 @@ MORE: Final = "more controls, or calibration models trained as the model was, ar
 NEEDED: Final = {
     "target_damaged": "the model is damaged as a whole, and calibration models do not show how it would score members",
     "not_comparable": "controls of the same kind as the audited records are needed",
+    "difficulty_differs": "for models that were not trained on them the records are easier or harder than the controls "
+    "like them, so that controls as hard as they are needed",
     "no_calibration_models": "calibration models, trained with a recipe, are needed to show how members are scored",
     "placebo_failed": "controls in the place of the audited records are called still there more often than the stated "
     "rate allows, so that the test does not hold on this data",

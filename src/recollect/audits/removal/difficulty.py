@@ -1,0 +1,58 @@
+"""Difficulty: whether the audited records are as hard, beside their nearest controls, as other controls are.
+
+Neighbours are chosen by content. Models that were trained on neither side show how hard each record is, and so whether
+the nearest controls may stand for the audited records. Nothing here depends on the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
+from recollect.audits.removal.neighbours import SHIFT_ALPHA, Neighbours
+from recollect.stats.auc import placements
+from recollect.stats.groups import Floats
+
+EASIER_ALPHA: Final = 0.05
+"""At or below this p-value audited records count as easier than their nearest controls: then nothing is accused."""
+ZERO: Final = MixtureMean(value=0.0, variance=0.0, size=np.inf)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifficultyShift:
+    """How hard the audited records are for models that were not trained on them, beside their nearest controls."""
+
+    easier_than_nearest: bool
+    """Easier than these: that the target is more confident in them would say nothing."""
+    easier: bool
+    """Easier, beside their nearest controls, than controls are that are as far from their own neighbours."""
+    harder: bool
+    """Harder than those: that the target is less confident in them would say nothing."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether something cannot be decided for it."""
+        return self.easier_than_nearest or self.harder
+
+
+def compare_difficulty(neighbours: Neighbours, audited: Floats, controls: Floats) -> DifficultyShift:
+    """Whether the audited records are easier or harder, beside their neighbours, than controls beside theirs.
+
+    Args:
+        neighbours: The controls that represent each audited record, and each control.
+        audited: The mean confidence of models that were not trained on it, of each audited record.
+        controls: The same of each control.
+    """
+    # ranks among the controls, so that no single record of extreme confidence decides
+    ours, theirs = (placements(side, controls) for side in (audited, controls))
+    beside = ours[~neighbours.far] - theirs[neighbours.audited[~neighbours.far]].mean(axis=1)
+    usual = theirs - theirs[neighbours.controls].mean(axis=1)
+    mean, peers = MixtureMean.of(beside), MixtureMean.of(usual, neighbours.peer_weights)
+    return DifficultyShift(
+        easier_than_nearest=compare_mixture_means(mean, ZERO) <= EASIER_ALPHA,
+        easier=compare_mixture_means(mean, peers) <= SHIFT_ALPHA,
+        harder=compare_mixture_means(peers, mean) <= SHIFT_ALPHA,
+    )
