@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
-from recollect.audits.removal.neighbours import SHIFT_ALPHA, Neighbours
+from recollect.audits.removal.neighbours import Neighbours
 from recollect.stats.auc import placements
 from recollect.stats.groups import Floats
 
-EASIER_ALPHA: Final = 0.05
-"""At or below this p-value audited records count as easier than their nearest controls: then nothing is accused."""
-ZERO: Final = MixtureMean(value=0.0, variance=0.0, size=np.inf)
+DIFFICULTY_ALPHA: Final = 0.05
+"""At or below this p-value audited records count as easier, or harder, than the controls that represent them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +45,12 @@ def compare_difficulty(neighbours: Neighbours, audited: Floats, controls: Floats
     """
     # ranks among the controls, so that no single record of extreme confidence decides
     ours, theirs = (placements(side, controls) for side in (audited, controls))
-    beside = ours[~neighbours.far] - theirs[neighbours.audited[~neighbours.far]].mean(axis=1)
-    usual = theirs - theirs[neighbours.controls].mean(axis=1)
-    mean, peers = MixtureMean.of(beside), MixtureMean.of(usual, neighbours.peer_weights)
+    mean = MixtureMean.of(ours[~neighbours.far])
+    nearest, corrected = (
+        MixtureMean.of(theirs, weights) for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
+    )
     return DifficultyShift(
-        easier_than_nearest=compare_mixture_means(mean, ZERO) <= EASIER_ALPHA,
-        easier=compare_mixture_means(mean, peers) <= SHIFT_ALPHA,
-        harder=compare_mixture_means(peers, mean) <= SHIFT_ALPHA,
+        easier_than_nearest=compare_mixture_means(mean, nearest) <= DIFFICULTY_ALPHA,
+        easier=compare_mixture_means(mean, corrected) <= DIFFICULTY_ALPHA,
+        harder=compare_mixture_means(corrected, mean) <= DIFFICULTY_ALPHA,
     )
