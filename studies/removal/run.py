@@ -18,7 +18,7 @@ from scores import TEXTS, score_images, score_texts
 from worlds import Training
 
 TRAININGS = {"mnist": (12, 13, 14, 15, 16), "xray": (7, 8, 9, 10, 11), "texts": (0, 1, 2, 3, 4)}
-FRESH = {"mnist": (18, 19), "xray": (12,), "texts": (10, 11, 12)}
+FRESH = {"mnist": (21, 22), "xray": (12,), "texts": (10, 11, 12)}
 """Trainings that were made after the rule was settled."""
 RULE = "0.2.0"
 """The rule by which worlds are decided, noted beside their counts: another name after every change of it."""
