@@ -20,7 +20,7 @@ from recollect.audits.removal.member_likelihood import (
     compute_member_probabilities,
     fit_member_likelihood,
 )
-from recollect.audits.removal.mixture import build_mixture
+from recollect.audits.removal.mixture import build_mixture, build_unlike_mixture
 from recollect.audits.removal.neighbours import Neighbours
 from recollect.errors import NotEnoughData
 from recollect.results.result import Placebo
@@ -90,7 +90,9 @@ class Training:
             difficulty=difficulty,
             comparability=NOT_CHECKED,
             mixture=None if unlike else build_mixture(AUDIT, sides, near, above),
-            unlike=None,
+            unlike=build_unlike_mixture(AUDIT, audited, known.members)
+            if unlike or (difficulty is not None and difficulty.harder)
+            else None,
             p_above=above,
             p_below=below,
             explained=False,

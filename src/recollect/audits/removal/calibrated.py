@@ -68,8 +68,8 @@ class SetEvidence:
     mixture: Mixture | None
     """None without calibration models, and if no audited record is like any control."""
     unlike: Mixture | None
-    """Where no audited record is like any control: the mixture with nothing known of non-members, which rules out
-    shares still in whatever the set is like; else None."""
+    """Where no audited record is like any control, or they are harder than these: the mixture with nothing known of
+    non-members, which rules out shares still in whatever the set is like; else None."""
     p_above: float
     """How often a set of which nothing was ever in would look so well known."""
     p_below: float
@@ -79,6 +79,11 @@ class SetEvidence:
     placebo: Placebo
     level: float
     """The significance level."""
+
+    @property
+    def clearing(self) -> Mixture | None:
+        """The mixture by which the set may be called gone."""
+        return self.mixture if self.unlike is None else self.unlike
 
     @property
     def p_still_there(self) -> float:
@@ -147,7 +152,9 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         difficulty=difficulty,
         comparability=comparability,
         mixture=build_mixture(audit, sides, neighbours, above) if calibrated and not unlike else None,
-        unlike=build_unlike_mixture(audit, audited, members) if calibrated and unlike else None,
+        unlike=build_unlike_mixture(audit, audited, members)
+        if calibrated and (unlike or (difficulty is not None and difficulty.harder))
+        else None,
         p_above=above,
         p_below=below,
         explained=explained,

@@ -40,7 +40,7 @@ def decide_set(evidence: SetEvidence) -> Decision:
 
     A set that is gone is accused with probability α at most, in either way; and a set of which the tolerance or more is
     in is called gone with probability α at most. Which of the two comparisons counts for "gone" depends on the content
-    of the records alone: with controls like them, or, if no control is, with members only.
+    of the records alone: with controls like them, or, if no control is, or they are harder, with members only.
     """
     if not evidence.comparable:
         cleared = evidence.unlike is not None and evidence.unlike.excludes_share(
@@ -53,9 +53,8 @@ def decide_set(evidence: SetEvidence) -> Decision:
         return "inconclusive" if evidence.explained else "still there"
     if evidence.p_over_unlearned <= evidence.level:
         return "over-unlearned"
-    mixture = evidence.mixture
-    harder = evidence.difficulty is not None and evidence.difficulty.harder
-    if evidence.target_damaged or harder or mixture is None or not mixture.identifiable:
+    mixture = evidence.clearing
+    if evidence.target_damaged or mixture is None or not mixture.identifiable:
         return "inconclusive"
     return "gone" if mixture.excludes_share(mixture.tolerance, evidence.level) else "inconclusive"
 

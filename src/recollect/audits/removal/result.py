@@ -252,7 +252,11 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
 
 def _refuse_difficulty(difficulty: DifficultyShift) -> NotEnoughData:
     """Why no share still in is estimated for records that are easier or harder than the controls like them."""
-    how, what = ("harder", "gone or over-unlearned") if difficulty.harder else ("easier", "still there")
+    how, what = (
+        ("harder", "over-unlearned, and gone only by what members score")
+        if difficulty.harder
+        else ("easier", "still there")
+    )
     return NotEnoughData(
         f"For models that were not trained on them, the audited records are {how} than the controls nearest to them "
         f"would be: they cannot be called {what}.",

@@ -109,7 +109,7 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
 
 def _describe_largest_share(evidence: SetEvidence) -> str:
     """In the verdict: the largest share that may still be in, with as few errors as the decision."""
-    mixture = evidence.mixture or evidence.unlike
+    mixture = evidence.clearing
     bound = 1.0 if mixture is None else mixture.bound_share(evidence.level)
     return "less than 1%" if bound < 0.005 else f"at most {bound:.0%}"
 
