@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,4 +64,25 @@ def test_easier_and_harder_sets_are_noticed_and_alike_ones_hardly_ever(all_pairs
 def test_confidence_without_bounds_counts_by_its_rank(all_pairs):
     difficulty, _, near = draw(np.random.default_rng(0), all_pairs, chosen="hard")
     endless = tuple(np.where(side < -2, -np.inf, side) for side in difficulty)
-    assert compare_difficulty(near, *endless) == compare_difficulty(near, *difficulty)
+    assert compare_difficulty(near, *endless).harder
+
+
+def test_large_sets_are_not_called_over_unlearned_because_few_controls_happen_to_be_doubted(all_pairs):
+    """Of sixty controls of which one in a hundred would be doubted, often none is: then they have no variance."""
+    rng, alarms = np.random.default_rng(5), 0
+    for _ in range(100):
+        ours, theirs = rng.normal(size=(400, 4)), rng.normal(size=(60, 4))
+        near = all_pairs(ours, theirs)
+        shift = compare_difficulty(near, rng.random(400), rng.random(60))
+        scores = [name((rng.random(n) >= 0.015).astype(float), letter) for n, letter in ((400, "a"), (60, "c"))]
+        alarms += compute_set_p_values(*scores, near, shift, seed=0)[1] <= 0.01
+    assert binomial_p(alarms, 100, 0.01) >= 0.001
+
+
+def test_among_few_controls_of_a_label_nothing_is_accused_where_the_two_sides_differ(all_pairs):
+    rng = np.random.default_rng(6)
+    difficulty, values, near = draw(rng, all_pairs, chosen="any")
+    sides, shift = (name(values[0] * 0 + 1, "a"), name(values[1] * 0.5, "c")), compare_difficulty(near, *difficulty)
+    farther = replace(near, distances=(near.distances[0] * 1.3, near.distances[1]))
+    assert compute_set_p_values(*sides, farther, replace(shift, p_easier=0.5), seed=0)[0] < 0.01
+    assert compute_set_p_values(*sides, replace(farther, candidates=20), shift, seed=0)[0] == 1

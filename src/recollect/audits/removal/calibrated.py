@@ -81,6 +81,12 @@ class SetEvidence:
     """The significance level."""
 
     @property
+    def estimating(self) -> Mixture | None:
+        """The mixture by which the share still in is estimated; None if it cannot be."""
+        differs = self.difficulty is not None and self.difficulty.differs
+        return None if self.target_damaged or differs else self.mixture
+
+    @property
     def clearing(self) -> Mixture | None:
         """The mixture by which the set may be called gone."""
         return self.mixture if self.unlike is None else self.unlike
@@ -201,13 +207,14 @@ def compute_set_p_values(
     )
     ratio = correct_by_ratio(controls.values, neighbours)
     corrected = [difference] if ratio is None else [difference, ratio]
-    compared = [nearest] if neighbours.shifted or difficulty.easier else corrected
+    shifted = neighbours.shifted or difficulty.easier
+    compared = [nearest] if shifted else corrected
     above = max(compare_mixture_means(ours.with_variance_of(each), each) for each in compared)
-    below = compare_mixture_means(difference, ours.with_variance_of(difference))
-    return (
-        1.0 if difficulty.easier_than_nearest else above,
-        1.0 if neighbours.shifted or difficulty.harder else below,
-    )
+    # neither side's variance may be small because few of its records happen to be doubted
+    below = compare_mixture_means(difference.with_variance_of(ours), ours.with_variance_of(difference))
+    # among few controls of a label the nearest are not like the record, but nearly all there are
+    unlike = difficulty.easier_than_nearest or (neighbours.few and (shifted or difficulty.perhaps_easier))
+    return 1.0 if unlike else above, 1.0 if neighbours.shifted or difficulty.harder else below
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -16,18 +16,30 @@ from recollect.stats.groups import Floats
 
 DIFFICULTY_ALPHA: Final = 0.05
 """At or below this p-value audited records count as easier, or harder, than the controls that represent them."""
+FEW_ALPHA: Final = 0.25
+"""The same where nearly all controls of a label are the nearest: such controls are seldom like the record."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DifficultyShift:
     """How hard the audited records are for models that were not trained on them, beside their nearest controls."""
 
-    easier_than_nearest: bool
-    """Easier than these: that the target is more confident in them would say nothing."""
+    p_easier: float
+    """How often records as hard as their nearest controls would look so easy beside them."""
     easier: bool
     """Easier, beside their nearest controls, than controls are that are as far from their own neighbours."""
     harder: bool
     """Harder than those: that the target is less confident in them would say nothing."""
+
+    @property
+    def easier_than_nearest(self) -> bool:
+        """Easier than the nearest controls: that the target is more confident in them would say nothing."""
+        return self.p_easier <= DIFFICULTY_ALPHA
+
+    @property
+    def perhaps_easier(self) -> bool:
+        """The same by the stricter rule for records that have few controls to choose from."""
+        return self.p_easier <= FEW_ALPHA
 
     @property
     def differs(self) -> bool:
@@ -50,7 +62,7 @@ def compare_difficulty(neighbours: Neighbours, audited: Floats, controls: Floats
         MixtureMean.of(theirs, weights) for weights in (neighbours.nearest_weights, neighbours.corrected_weights)
     )
     return DifficultyShift(
-        easier_than_nearest=compare_mixture_means(mean, nearest) <= DIFFICULTY_ALPHA,
+        p_easier=compare_mixture_means(mean, nearest),
         easier=compare_mixture_means(mean, corrected) <= DIFFICULTY_ALPHA,
         harder=compare_mixture_means(corrected, mean) <= DIFFICULTY_ALPHA,
     )

@@ -32,6 +32,8 @@ FEATURES: Final = 2**12
 """Buckets that words are hashed to."""
 PEERS: Final = 50
 """So many controls are as far from other controls as an audited record is."""
+MIN_CHOICE: Final = 10
+"""Neighbours are like a record if there are at least so many times as many controls of its label."""
 FAR: Final = 0.99
 """An audited record is far from all controls if it is farther than this share of them is from each other."""
 SHIFT_ALPHA: Final = 0.01
@@ -49,6 +51,13 @@ class Neighbours:
     """Indices of other controls [controls, neighbours]."""
     distances: tuple[Floats, Floats]
     """How far these are on average, of each audited record and of each control."""
+    candidates: float = np.inf
+    """Among how many controls those of a typical audited record were found: all that have its label."""
+
+    @property
+    def few(self) -> bool:
+        """Whether the nearest controls are so large a part of those of their label that hardly any were chosen."""
+        return bool(self.candidates < MIN_CHOICE * self.audited.shape[1])
 
     @cached_property
     def far(self) -> Flags:
@@ -116,7 +125,8 @@ def find_neighbours(audited: Sequence[Record], controls: Sequence[Record], count
     count = min(count, max(1, len(controls) - 1))
     near, distance = _find_nearest_neighbours(ours, theirs, (a, b), count, itself=False)
     among, usual = _find_nearest_neighbours(theirs, theirs, (b, b), count, itself=True)
-    return Neighbours(audited=near, controls=among, distances=(distance, usual))
+    candidates = float(np.median(np.bincount(b, minlength=len(codes))[a]))
+    return Neighbours(audited=near, controls=among, distances=(distance, usual), candidates=candidates)
 
 
 def _find_nearest_neighbours(

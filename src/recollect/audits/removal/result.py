@@ -94,7 +94,7 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     add_guard_of_removal(builder, evidence.comparability, evidence.neighbours, withheld=WITHHELD)
     if evidence.target_damaged:
         builder.note("target_damaged", TARGET_DAMAGED)
-    mixture = None if evidence.target_damaged else evidence.mixture
+    mixture = evidence.estimating
     if mixture is not None:
         builder.power = state_power(mixture)
         if fits_no_share(mixture, audit.confidence):
@@ -231,10 +231,10 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
         builder.refuse("fraction_still_in", _DAMAGED)
     elif difficulty is not None and difficulty.differs:
         builder.refuse("fraction_still_in", _refuse_difficulty(difficulty))
-    elif mixture is not None:
+    elif (estimating := evidence.estimating) is not None:
         builder.try_estimate(
             "fraction_still_in",
-            lambda: mixture.estimate_share(audit.confidence),
+            lambda: estimating.estimate_share(audit.confidence),
             unit="share",
             reading="The share of the audited records that the model still shows; 0 if all were removed.",
         )

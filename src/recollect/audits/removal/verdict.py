@@ -90,7 +90,7 @@ def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
 
 def _describe_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
     """In the verdict: how much is still there, or that it is, where the share cannot be estimated."""
-    mixture = None if evidence.target_damaged else evidence.mixture
+    mixture = evidence.estimating
     if mixture is None or not mixture.identifiable:
         compared = f"the model shows more sign of the {records} than of the controls"
         return f"Still there: {compared} ({state_p(evidence.p_still_there)})."
