@@ -22,6 +22,7 @@ STUDIES = (
     "table5_sizes",
     "table6_sizes",
     "shares",
+    "equal_design",
     "figure2_metrics",
     "figure3_outputs",
     "language_model",

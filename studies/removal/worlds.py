@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scores import Stored
 
 from recollect.audits.removal.audit import RemovalAudit
-from recollect.audits.removal.calibrated import SetEvidence, compute_set_p_values
+from recollect.audits.removal.calibrated import SetEvidence, clears_by_members, compute_set_p_values
 from recollect.audits.removal.confidence_scores import MEMBERS, CalibrationScores, UnitScores, _average_counted_scores
 from recollect.audits.removal.decisions import decide_set
 from recollect.audits.removal.difficulty import compare_difficulty
@@ -90,9 +90,7 @@ class Training:
             difficulty=difficulty,
             comparability=NOT_CHECKED,
             mixture=None if unlike else build_mixture(AUDIT, sides, near, above),
-            unlike=build_unlike_mixture(AUDIT, audited, known.members)
-            if unlike or (difficulty is not None and difficulty.harder)
-            else None,
+            unlike=build_unlike_mixture(AUDIT, audited, known.members) if clears_by_members(near, difficulty) else None,
             p_above=above,
             p_below=below,
             explained=False,

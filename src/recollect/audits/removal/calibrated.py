@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 STILL_THERE_SHARE: Final = 0.8
 """Of α, for "still there"; the rest is for "over-unlearned", the other way to accuse a set that is gone."""
 CODES: Final = {AUDITED: "records", CONTROLS: "controls"}
+MOST: Final = 0.5
+"""Where more than this share of the audited records is unlike any control, controls do not stand for the set."""
 DRAWS: Final = 1999
 """Permutations of the audited and the controls."""
 SIDES: Final[tuple[Alternative, ...]] = ("greater", "less")
@@ -68,8 +70,8 @@ class SetEvidence:
     mixture: Mixture | None
     """None without calibration models, and if no audited record is like any control."""
     unlike: Mixture | None
-    """Where no audited record is like any control, or they are harder than these: the mixture with nothing known of
-    non-members, which rules out shares still in whatever the set is like; else None."""
+    """Where most audited records are unlike any control, or they are harder than these: the mixture with nothing known
+    of non-members, which rules out shares still in whatever the set is like; else None."""
     p_above: float
     """How often a set of which nothing was ever in would look so well known."""
     p_below: float
@@ -159,7 +161,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         comparability=comparability,
         mixture=build_mixture(audit, sides, neighbours, above) if calibrated and not unlike else None,
         unlike=build_unlike_mixture(audit, audited, members)
-        if calibrated and (unlike or (difficulty is not None and difficulty.harder))
+        if calibrated and clears_by_members(neighbours, difficulty)
         else None,
         p_above=above,
         p_below=below,
@@ -167,6 +169,15 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
         placebo=play_placebo(controls, neighbours, size=len(audited), seed=evidence.seed, alpha=audit.level),
         level=audit.level,
     )
+
+
+def clears_by_members(neighbours: Neighbours | None, difficulty: DifficultyShift | None) -> bool:
+    """Whether a set may be called gone by what members score alone, because controls cannot stand for it.
+
+    By content and difficulty, independently of the target: so no choice between two tests is made by their outcome.
+    """
+    mostly_unlike = neighbours is not None and float(neighbours.far.mean()) > MOST
+    return mostly_unlike or (difficulty is not None and difficulty.harder)
 
 
 def compute_set_p_values(

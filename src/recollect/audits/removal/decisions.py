@@ -40,7 +40,7 @@ def decide_set(evidence: SetEvidence) -> Decision:
 
     A set that is gone is accused with probability α at most, in either way; and a set of which the tolerance or more is
     in is called gone with probability α at most. Which of the two comparisons counts for "gone" depends on the content
-    of the records alone: with controls like them, or, if no control is, or they are harder, with members only.
+    of the records alone: with controls like them, or, if most are unlike any or harder, with members only.
     """
     if not evidence.comparable:
         cleared = evidence.unlike is not None and evidence.unlike.excludes_share(
