@@ -137,7 +137,7 @@ def test_more_records_make_the_bound_tighter():
 
 def test_where_the_correction_is_in_doubt_the_interval_allows_for_both():
     world = simulate(0.5, 1)[0]
-    doubtful = replace(world, unseen_otherwise=(replace(world.unseen, value=world.unseen.value + 0.1),))
+    doubtful = replace(world, unseen_alternatives=(replace(world.unseen, value=world.unseen.value + 0.1),))
     one, other = (each.estimate_share(0.95).interval for each in (world, doubtful))
     assert other.low < one.low
     assert other.high == one.high

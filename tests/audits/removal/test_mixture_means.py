@@ -7,8 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
+from recollect.audits.common.result_builder import ResultBuilder
+from recollect.audits.removal.audit import RemovalAudit
 from recollect.audits.removal.mixture import Mixture
 from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means, correct_by_ratio
+from recollect.audits.removal.result import _add_mixture_findings
 from recollect.stats.significance import binomial_p
 
 
@@ -126,3 +129,18 @@ def test_a_set_half_in_is_called_gone_as_rarely_as_stated_where_most_scores_are_
         mixture = Mixture(audited=one, unseen=other, members=members, p_above=compare_mixture_means(one, other))
         wrong += mixture.excludes_share(0.5, 0.05)
     assert binomial_p(wrong, 400, 0.05) >= 0.001
+
+
+def test_the_p_value_of_gone_is_that_of_the_mixture_that_decides():
+    """For records that are harder than their controls that is the mixture of members alone, which rules out less."""
+    rng = np.random.default_rng(7)
+    one, other, members = (MixtureMean.of(rng.beta(a, b, 80)) for a, b in ((2, 6), (2, 6), (6, 2)))
+    by_controls = Mixture(audited=one, unseen=other, members=members, p_above=0.5)
+    by_members = Mixture(
+        audited=one, unseen=MixtureMean(value=0.0, variance=0.0, size=np.inf), members=members, p_above=1.0
+    )
+    builder = ResultBuilder(RemovalAudit())
+    _add_mixture_findings(builder, by_controls, by_members, confidence=0.95)
+    told = {finding.name: finding.value for finding in builder.findings}
+    assert told["p_gone"] == by_members.p_gone > by_controls.p_gone
+    assert told["p_all_in"] == by_members.p_all_in

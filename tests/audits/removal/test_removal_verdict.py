@@ -12,7 +12,7 @@ from recollect.audits.removal.verdict import MORE, _describe_need, build_set_ver
 @pytest.mark.parametrize(("bound", "words"), [(0.0004, "less than 1% of them"), (0.101, "at most 10% of them")])
 def test_a_share_that_rounds_to_nothing_is_not_said_to_be_nothing(bound, words):
     evidence = SimpleNamespace(
-        audited=range(60), unit="record", clearing=SimpleNamespace(bound_share=lambda level: bound), level=0.05
+        audited=range(60), unit="record", gone_mixture=SimpleNamespace(bound_share=lambda level: bound), level=0.05
     )
     assert words in build_set_verdict("gone", evidence, confidence=0.95)
 

@@ -83,13 +83,13 @@ class SetEvidence:
     """The significance level."""
 
     @property
-    def estimating(self) -> Mixture | None:
+    def share_mixture(self) -> Mixture | None:
         """The mixture by which the share still in is estimated; None if it cannot be."""
         differs = self.difficulty is not None and self.difficulty.differs
         return None if self.target_damaged or differs else self.mixture
 
     @property
-    def clearing(self) -> Mixture | None:
+    def gone_mixture(self) -> Mixture | None:
         """The mixture by which the set may be called gone."""
         return self.mixture if self.unlike is None else self.unlike
 

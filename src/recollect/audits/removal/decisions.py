@@ -53,7 +53,7 @@ def decide_set(evidence: SetEvidence) -> Decision:
         return "inconclusive" if evidence.explained else "still there"
     if evidence.p_over_unlearned <= evidence.level:
         return "over-unlearned"
-    mixture = evidence.clearing
+    mixture = evidence.gone_mixture
     if evidence.target_damaged or mixture is None or not mixture.identifiable:
         return "inconclusive"
     return "gone" if mixture.excludes_share(mixture.tolerance, evidence.level) else "inconclusive"

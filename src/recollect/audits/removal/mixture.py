@@ -52,7 +52,7 @@ class Mixture:
     """Of calibration models, in records that they were trained on."""
     p_above: float
     """How often a set of non-members would have so high a mean; by the test that decides."""
-    unseen_otherwise: tuple[MixtureMean, ...] = ()
+    unseen_alternatives: tuple[MixtureMean, ...] = ()
     """The mean of non-members by another correction for easier neighbours, and without any: intervals allow for all of
     them, and what is ruled out must be so by each; empty without neighbours."""
     alpha: float = 0.05
@@ -116,7 +116,7 @@ class Mixture:
 
     def _list_weakened(self) -> list[Mixture]:
         """The mixture with each mean of non-members there is, if the target memorises as weakly as is allowed for."""
-        return [replace(self, unseen=unseen).weaken() for unseen in (self.unseen, *self.unseen_otherwise)]
+        return [replace(self, unseen=unseen).weaken() for unseen in (self.unseen, *self.unseen_alternatives)]
 
     def estimate_share(self, confidence: float) -> Estimate:
         """The share of the audited records that is still in, with the shares that the means do not rule out.
@@ -146,7 +146,7 @@ class Mixture:
     def list_compatible_shares(self, confidence: float) -> list[float]:
         """The shares still in that the means do not rule out; none if the set is beyond either side."""
         compatible = np.zeros(len(SHARES), dtype=np.bool_)
-        for unseen in (self.unseen, *self.unseen_otherwise):
+        for unseen in (self.unseen, *self.unseen_alternatives):
             either = replace(self, unseen=unseen)
             weak, level = either.weaken(), (1 - confidence) / 2
             # a weaker target needs a larger share for the same mean: so it moves the upper end only
@@ -251,7 +251,7 @@ def build_mixture(
     return Mixture(
         audited=MixtureMean.of(compared),
         unseen=unseen,
-        unseen_otherwise=tuple(otherwise),
+        unseen_alternatives=tuple(otherwise),
         members=average_members(members, named),
         p_above=above,
         alpha=audit.level,

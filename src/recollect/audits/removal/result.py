@@ -94,7 +94,7 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     add_guard_of_removal(builder, evidence.comparability, evidence.neighbours, withheld=WITHHELD)
     if evidence.target_damaged:
         builder.note("target_damaged", TARGET_DAMAGED)
-    mixture = evidence.estimating
+    mixture = evidence.share_mixture
     if mixture is not None:
         builder.power = state_power(mixture)
         if fits_no_share(mixture, audit.confidence):
@@ -231,16 +231,16 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
         builder.refuse("fraction_still_in", _DAMAGED)
     elif difficulty is not None and difficulty.differs:
         builder.refuse("fraction_still_in", _refuse_difficulty(difficulty))
-    elif (estimating := evidence.estimating) is not None:
+    elif (share_mixture := evidence.share_mixture) is not None:
         builder.try_estimate(
             "fraction_still_in",
-            lambda: estimating.estimate_share(audit.confidence),
+            lambda: share_mixture.estimate_share(audit.confidence),
             unit="share",
             reading="The share of the audited records that the model still shows; 0 if all were removed.",
         )
     _add_removal_tests(builder, evidence)
     if mixture is not None:
-        _add_mixture_findings(builder, mixture, audit.confidence)
+        _add_mixture_findings(builder, mixture, evidence.gone_mixture or mixture, confidence=audit.confidence)
     builder.try_estimate(
         "auc_against_controls",
         lambda: auc(evidence.audited, evidence.controls, confidence=audit.confidence),
@@ -283,12 +283,21 @@ def _add_removal_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
         builder.add_p_value(name, value, n=n, method=f"{method}, corrected for two directions", reading=reading)
 
 
-def _add_mixture_findings(builder: ResultBuilder, mixture: Mixture, confidence: float) -> None:
-    """The findings from the means of member probabilities."""
+def _add_mixture_findings(
+    builder: ResultBuilder, mixture: Mixture, decides_gone: Mixture, *, confidence: float
+) -> None:
+    """The findings from the means of member probabilities.
+
+    Args:
+        builder: Collects them.
+        mixture: The means of the audited, of non-members like them, and of members.
+        decides_gone: The mixture that decides "gone", whose p-values are told.
+        confidence: The confidence level.
+    """
     n = {"audited": mixture.size, "members": int(mixture.members.size), "non_members": int(mixture.unseen.size)}
     for name, value, truth in (
-        ("p_gone", mixture.p_gone, f"of which {mixture.tolerance:.0%} or more is in"),
-        ("p_all_in", mixture.p_all_in, "that is wholly in"),
+        ("p_gone", decides_gone.p_gone, f"of which {mixture.tolerance:.0%} or more is in"),
+        ("p_all_in", decides_gone.p_all_in, "that is wholly in"),
     ):
         reading = f"How often a set {truth} would look so unknown."
         builder.add_p_value(name, value, n=n, method="mixture of means, MOVER of t-intervals", reading=reading)

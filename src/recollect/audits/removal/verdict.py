@@ -90,7 +90,7 @@ def build_ks_verdict(size: int, rho: float, outcome: Outcome) -> str:
 
 def _describe_still_there(records: str, evidence: SetEvidence, confidence: float) -> str:
     """In the verdict: how much is still there, or that it is, where the share cannot be estimated."""
-    mixture = evidence.estimating
+    mixture = evidence.share_mixture
     if mixture is None or not mixture.identifiable:
         compared = f"the model shows more sign of the {records} than of the controls"
         return f"Still there: {compared} ({state_p(evidence.p_still_there)})."
@@ -109,7 +109,7 @@ def _describe_still_there(records: str, evidence: SetEvidence, confidence: float
 
 def _describe_largest_share(evidence: SetEvidence) -> str:
     """In the verdict: the largest share that may still be in, with as few errors as the decision."""
-    mixture = evidence.clearing
+    mixture = evidence.gone_mixture
     bound = 1.0 if mixture is None else mixture.bound_share(evidence.level)
     return "less than 1%" if bound < 0.005 else f"at most {bound:.0%}"
 
