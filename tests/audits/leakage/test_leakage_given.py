@@ -19,8 +19,8 @@ from recollect.testing.world import World
 WORLD = World(members=12, others=8, controls=30, seed=2)
 
 
-def judge(given, world=WORLD):
-    audit = LeakageAudit()
+def judge(given, world=WORLD, **settings):
+    audit = LeakageAudit(**settings)
     return audit.run(collect_evidence(audit, given, score=world.score, train=world.train), stream(0, audit.name))
 
 
@@ -75,3 +75,24 @@ def test_a_word_of_probability_zero_says_nothing_about_the_words_after_it():
     assert found.keys() == finite.keys()
     assert all(np.isinf(found[key]) or found[key] == finite[key] for key in found)
     assert 0 < sum(map(np.isinf, found.values())) < len(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallVocabulary(Null):
+    """A model that knows few words, so that none can have a rank beyond."""
+
+    words: int = 100
+
+    def answer(self, records):
+        answers = super().answer(records)
+        return replace(answers, rank=np.minimum(answers.rank, self.words))
+
+
+def test_a_k_as_large_as_the_vocabulary_is_refused():
+    small = given(models={TARGET: SmallVocabulary(seed=0), REFERENCE: Null(seed=1)})
+    with pytest.raises(PlanError, match="smaller --top-k") as refusal:
+        judge(small, top_k=100)
+    assert refusal.value.code == "k_too_large"
+    assert judge(small, top_k=10).outcome == "not_found"
+    found = judge(given(), top_k=10)  # a model that predicts every word of its members is no reason to refuse
+    assert found.outcome == "found"

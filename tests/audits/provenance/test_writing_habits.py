@@ -118,3 +118,17 @@ def test_alone_an_unlike_person_gets_no_verdict():
     evidence = replace(world.build_given(Null(seed=0)), corpora={**world.corpora, AUDITED: person}, cohorts={})
     found = audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
     assert (found.outcome, found.outcome_code) == ("inconclusive", "not_comparable")
+
+
+def test_people_unlike_the_controls_have_no_p_value():
+    world = World(members=6, others=6, controls=170)
+    person = [Record(id=f"me-{i}", user="me", text=text.lower()) for i, text in enumerate(write_long())]
+    audited = Corpus.of([*world.corpora[AUDITED], *person])
+    audit = ProvenanceAudit(shadows=2)
+    evidence = replace(world.build_given(Memoriser(world.member_records)), cohorts={})
+    evidence = replace(evidence, corpora={**world.corpora, AUDITED: audited})
+    found = audit.run(collect_evidence(audit, evidence, score=world.score, train=world.train), stream(0, "provenance"))
+    rows = {row["user"]: row for row in found.tables_in_memory["users"].to_pylist()}
+    unlike = {user for user, row in rows.items() if row["decision"] == "unlike the controls"}
+    assert (len(unlike), found.outcome) == (1, "found")
+    assert {user for user, row in rows.items() if row["p_value"] is None} == unlike

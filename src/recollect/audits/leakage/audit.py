@@ -13,7 +13,7 @@ from recollect.audits.leakage.comparison import match_users
 from recollect.audits.leakage.decisions import count_needed_null_users, decide
 from recollect.audits.leakage.leakage_epsilon import Leak, find_leaks
 from recollect.audits.leakage.occurrences import count_occurrences, iter_owned_texts
-from recollect.audits.leakage.predicted_runs import Numbers, collect_predicted_runs
+from recollect.audits.leakage.predicted_runs import Numbers, PredictedRuns, collect_predicted_runs
 from recollect.audits.leakage.reference_models import (
     LEFT_OUT,
     RETRAINED,
@@ -151,6 +151,7 @@ class LeakageAudit:
         null = None
         if plan.null is not None:
             null = collect_predicted_runs(evidence, plan.null, numbers, [self.top_k], self.min_length)
+            self._refuse_meaningless_k(null)
         workspace.progress("counting occurrences", 1, 3)
         names = list(numbers)
         counts = count_occurrences(names, iter_owned_texts(evidence.corpora[AUDITED]))
@@ -182,6 +183,20 @@ class LeakageAudit:
             seed=evidence.seed,
         )
         return build_result(self, leaks, decide(comparison, alpha=self.alpha))
+
+    def _refuse_meaningless_k(self, null: PredictedRuns) -> None:
+        """Refuse a k at which every word of users whom the model was not trained on counts as predicted.
+
+        Raises:
+            PlanError: So many tokens are shown that nothing depends on the model.
+        """
+        if self.top_k > 1 and null.all_predicted:
+            raise PlanError(
+                f"With the top {self.top_k:,} tokens every word of the {null.words:,} that held-out users wrote counts "
+                "as predicted: k is as large as the model's vocabulary, or nearly, and would call any text reproduced.",
+                do="Choose a smaller --top-k; 1 is what a user sees at the press of TAB, 3 to 5 a list of suggestions.",
+                code="k_too_large",
+            )
 
     def _trains_references(self, evidence: Evidence) -> bool:
         """Whether references are trained: there is a recipe for them, and none is given."""

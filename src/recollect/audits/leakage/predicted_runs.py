@@ -308,9 +308,16 @@ class PredictedRuns:
     words: int
     unknown: int
     """Words that are, partly or wholly, `<unk>` to the model: it cannot predict them, and each ends a run."""
+    predicted: int
+    """Words in runs at the largest k."""
     sequences: int
     """Different runs at the largest k."""
     store: RunStore
+
+    @property
+    def all_predicted(self) -> bool:
+        """Whether no word was read that the model knows and does not predict at the largest k."""
+        return 0 < self.predicted == self.words - self.unknown
 
 
 def collect_predicted_runs(
@@ -325,7 +332,7 @@ def collect_predicted_runs(
         ks: Values of k in ascending order: for each, runs of words within the model's top k.
         min_length: How many words a run must have.
     """
-    words = unknown = before = 0
+    words = unknown = predicted = before = 0
     distinct, store = set[int](), RunStore()
     for block in split_into_store_blocks(evidence.corpora[group.corpus], BLOCK):
         for pair, positions in group.assign(block):
@@ -336,8 +343,9 @@ def collect_predicted_runs(
                 number = [numbers.setdefault(text, len(numbers)) for text in runs.get_texts()]
                 store.add(scored.build_rows(runs, number, np.array(positions) + before, k))
             distinct.update(number)
+            predicted += int(runs.lengths.sum())
         before += len(block)
-    return PredictedRuns(words=words, unknown=unknown, sequences=len(distinct), store=store)
+    return PredictedRuns(words=words, unknown=unknown, predicted=predicted, sequences=len(distinct), store=store)
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,7 +184,7 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
         builder.note(
             "unlike_the_controls",
             f"{differing} of {int(decisions.tested.sum())} people write unlike all calibration users (see the column "
-            "`unlike`): their p-values are not valid, and no decision is made about them. Give controls who write as "
+            "`unlike`): no p-value would be valid for them, and no decision is made about them. Give controls who write as "
             "they do."
             + " Those marked `another period` score high, but few calibration users wrote when they did."
             * of_another,
@@ -245,14 +245,13 @@ def _build_people_table(audit: ProvenanceAudit, found: ScoredPeople, code: str |
     cases = [decisions.words < audit.least, decisions.flagged & decided, decided, spoilt, decisions.tested]
     choices = ["too little text", "member", "no sign", "not decided", "unlike the controls"]
     decided = np.select(cases, choices, "no comparable users").tolist()
-    other = np.array([reason == OTHER_PERIOD for reason in decisions.differences], dtype=np.bool_)
     names, none = [*decisions.users, *found.silent], np.zeros(extra, np.int64)
     pieces = np.array([found.pieces[0].get(user, 0) for user in decisions.users], dtype=np.int64)
     columns = {
         "user": build_array(names, pa.string()),
         "decision": build_array(decided + ["too little text"] * extra, pa.string()),
         "score": _build_people_column(decisions.score, extra),
-        "p_value": _build_people_column(np.where(withheld | other, np.nan, decisions.p), extra),
+        "p_value": _build_people_column(np.where(withheld | ~decisions.valid, np.nan, decisions.p), extra),
         "p_corrected": _build_people_column(np.where(withheld, np.nan, decisions.corrected), extra),
         "words": np.append(decisions.words, none),
         "queries": np.append(decisions.texts + pieces, none),
