@@ -184,8 +184,8 @@ def _add_provenance_notes(builder: ResultBuilder, audit: ProvenanceAudit, found:
         builder.note(
             "unlike_the_controls",
             f"{differing} of {int(decisions.tested.sum())} people write unlike all calibration users (see the column "
-            "`unlike`): no p-value would be valid for them, and no decision is made about them. Give controls who write as "
-            "they do."
+            "`unlike`): no p-value would be valid for them, and no decision is made about them. Give controls who "
+            "write as they do."
             + " Those marked `another period` score high, but few calibration users wrote when they did."
             * of_another,
         )
