@@ -86,8 +86,10 @@ class Bench:
             self._score_secrets(people, f"target-{target}")
         self._train(people, f"reference-{number}", division.reference, people.users)
         if fleet:
+            # the target's members, too, for worlds with sets that are still in
+            scored = [*division.fleet, *division.near, *division.members]
             for shadow, members in _draw_shadows(division, number).items():
-                self._train(people, f"fleet-{number}-{shadow}", members, [*division.fleet, *division.near])
+                self._train(people, f"fleet-{number}-{shadow}", members, scored)
 
     def _train(self, people: People, model: str, members: Sequence[str], scored: Sequence[str]) -> None:
         """Train one model, have it score, and keep its answers in one file."""
