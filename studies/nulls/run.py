@@ -7,22 +7,24 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
 from functools import partial
+from itertools import product
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import list_cells
 from counts import Drawn, add_worlds, digest_rules
-from people import SETS, TARGETS, find_data, list_targets
+from people import FLEETS, SETS, TARGETS, find_data, list_targets
 from rates import summarise
 from table import SUMMARY, load_kept
 from trainings import Bench
 from worlds import Turns, run_cell
 
-from recollect.execution.backend import Failure
+from recollect.execution.backend import Backend, Failure
 from recollect.pipeline.plans.backends import parse_backend
 
 
@@ -36,17 +38,33 @@ def main() -> int:
             print(f"{name}: skipped, its data is not below {given.data}", flush=True)
             continue
         sets.append(name)
-        for target in list_targets(name) if not given.ready else ():
-            bench.prepare(name, target, fleet=not given.no_fleet)
+    backend = given.backend.open(given.work, workers=given.jobs)
+    if not given.ready:
+        for line in iter_done(backend, partial(prepare, bench, given), list(product(sets, range(FLEETS)))):
+            print(line, flush=True)
     if given.prepare:
         return 0
     names = [cell.name for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
-    backend = given.backend.open(given.work, workers=given.jobs)
-    for outcome in backend.map(partial(run, bench, sets, given), names):
+    for line in iter_done(backend, partial(run, bench, sets, given), names):
+        print(line, flush=True)
+    return 0
+
+
+def iter_done(backend: Backend, work: Callable[[Any], str], items: Iterable[Any]) -> Iterator[str]:
+    """What work on each item says; its error, if there was one."""
+    for outcome in backend.map(work, items):
         if isinstance(outcome, Failure):
             raise outcome.error
-        print(outcome.value, flush=True)
-    return 0
+        yield outcome.value
+
+
+def prepare(bench: Bench, given: argparse.Namespace, which: tuple[str, int]) -> str:
+    """Train and score all that serves the targets of one fleet; how long it took."""
+    (name, fleet), began = which, time.monotonic()
+    for target in list_targets(name):
+        if target % FLEETS == fleet:
+            bench.prepare(name, target, fleet=not given.no_fleet)
+    return f"{name}, fleet {fleet}: ready, {time.monotonic() - began:.0f} s"
 
 
 def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name: str) -> str:
