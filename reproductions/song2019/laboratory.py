@@ -239,7 +239,7 @@ class Laboratory(Bench):
         Args:
             scene: The target and its shadows.
             audited: Other texts of the audited people.
-            **settings: Of the audit; all texts of everybody are asked about where they say nothing else.
+            **settings: Of the audit; all texts of everybody are queried where they say nothing else.
         """
         texts = audited or scene.people.audited
         asked = {record.user for record in texts}

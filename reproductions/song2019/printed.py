@@ -22,7 +22,7 @@ def line(accuracy: float, auc: float, precision: float, recall: float) -> Printe
 
 
 PERFECT = line(1.0, 1.0, 1.0, 1.0)
-"""Section 4.3: all words shown, all texts asked about."""
+"""Section 4.3: all words shown, all texts queried."""
 Sizes = Mapping[int, Printed]
 """Lines by the number of words shown."""
 TABLE2 = {

@@ -1,4 +1,4 @@
-"""Figure 3 of translation and dialogue: how many texts are asked about, and how they are chosen."""
+"""Figure 3 of translation and dialogue: how many texts are queried, and how they are chosen."""
 
 from __future__ import annotations
 

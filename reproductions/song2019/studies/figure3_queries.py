@@ -1,4 +1,4 @@
-"""Figure 3: how many texts are asked about, and how they are chosen."""
+"""Figure 3: how many texts are queried, and how they are chosen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def study(lab: Laboratory) -> Outcome:
             found.add(f"{queries} texts, {select}", scene, queries=queries, select=select)
     return Outcome(
         title="Figure 3: the number of queries",
-        scale=f"{MANY} members as in the paper; people have 25 comments, so that 32 cannot be asked about. The paper "
+        scale=f"{MANY} members as in the paper; people have 25 comments, so that 32 cannot be queried. The paper "
         "prints curves: AUC 0.8 to 0.9 with one text of the rarest words, almost 1 with eight.",
         figures=found.figures,
         details=found.details,

@@ -1,4 +1,4 @@
-"""Figure 4 of translation and dialogue: a part of each member's texts was held out of training, and is asked about.
+"""Figure 4 of translation and dialogue: a part of each member's texts was held out of training, and is queried.
 
 As in the paper there is a target for every share; the shadows are clean. The paper's strongest case is translation,
 where the recall of its machine falls close to 0.

@@ -1,4 +1,4 @@
-"""A target that shows few words is asked about every text in pieces, too: what that tells, and what it costs."""
+"""A target that shows few words is queried with pieces of every text as well: what that tells, and what it costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section 4.3: all words shown, all texts of a person asked about, on three tasks."""
+"""Section 4.3: all words shown, all texts of a person queried, on three tasks."""
 
 from __future__ import annotations
 
