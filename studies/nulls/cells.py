@@ -20,11 +20,11 @@ MANY, FEW = 800, 200
 """Worlds of a cell that decides, and of any other."""
 FEW_RECORDS = 10
 """Of each person, in cells that decide nothing."""
-Models = Literal["alone", "reference", "fleet", "calibration", "removal", "folds", "secrets"]
-"""Which models the audit is given: the target alone; a reference; a fleet that saw half of the audited and of the
-controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the controls (removal); or
-models in place of those that a recipe would train without folds of the users (leakage). "secrets": the target alone,
-asked about secrets (exposure)."""
+Models = Literal["alone", "cased", "reference", "fleet", "calibration", "removal", "folds", "secrets"]
+"""Which models the audit is given: the target alone; one that reads capitals, alone; a reference; a fleet that saw half
+of the audited and of the controls (LiRA, RMIA); a fleet that saw other controls (provenance); one that saw half of the
+controls (removal); or models in place of those that a recipe would train without folds of the users (leakage).
+"secrets": the target alone, asked about secrets (exposure)."""
 SHADOW_SIGNALS = ("lira", "lira-offline", "rmia", "ensemble")
 PLAIN_SIGNALS = ("loss", "ratio", "zlib", "lowest-tokens", "min-k-plus-plus", "entropy")
 DERIVING_SIGNALS = ("lowercase", "recall", "neighbourhood")
@@ -110,6 +110,7 @@ def _list_methods() -> dict[str, Method]:
             build=MembershipAudit,
             settings={"signal": signal, "by": "user"}
             | ({"signal_settings": {"count": 2}} if signal == "neighbourhood" else {}),
+            models="cased" if signal == "lowercase" else "alone",
         )
         for signal in DERIVING_SIGNALS
     ]

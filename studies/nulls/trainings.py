@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from exposures import build_secrets
-from people import FLEETS, IMAGES, TEXTS, Division, People, divide, read_people
+from people import FLEETS, IMAGES, TARGETS, TEXTS, Division, People, divide, read_people
 from stored import StoredModel, load_stored, store_answers
 
 from recollect.corpora.corpus import Corpus
@@ -23,6 +23,8 @@ RECIPES = {
     **dict.fromkeys(IMAGES, ("mlp", ("epochs=20",))),
 }
 """Small and soon overfitted: whose texts are foreign to such a model differs much from person to person."""
+CASED = ("tokenizer.lowercase=false",)
+"""Of targets that read capitals, which others do not: without them `lowercase` would compare a text with itself."""
 _QUESTION = Question(sampling=Sampling(top_k=1))
 """No audit here asks what a model would draw, so nothing of its distribution is sorted."""
 SHADOWS = 8
@@ -43,6 +45,11 @@ class Trained:
     def target(self) -> StoredModel:
         """The audited model."""
         return self._load(f"target-{self.number}")
+
+    @property
+    def cased(self) -> StoredModel:
+        """The audited model, trained to read capitals."""
+        return self._load(f"target-{self.number}-cased")
 
     @property
     def secrets(self) -> StoredModel:
@@ -84,6 +91,8 @@ class Bench:
         self._train(people, f"target-{target}", division.members, people.users)
         if name in TEXTS:
             self._score_secrets(people, f"target-{target}")
+        if name in TEXTS and target < TARGETS:
+            self._train(people, f"target-{target}-cased", division.members, people.users, CASED)
         self._train(people, f"reference-{number}", division.reference, people.users)
         if fleet:
             # the target's members, too, for worlds with sets that are still in
@@ -91,7 +100,9 @@ class Bench:
             for shadow, members in _draw_shadows(division, number).items():
                 self._train(people, f"fleet-{number}-{shadow}", members, scored)
 
-    def _train(self, people: People, model: str, members: Sequence[str], scored: Sequence[str]) -> None:
+    def _train(
+        self, people: People, model: str, members: Sequence[str], scored: Sequence[str], changes: Sequence[str] = ()
+    ) -> None:
         """Train one model, have it score, and keep its answers in one file."""
         folder = self.work / people.name / model
         stored = folder.with_suffix(".npz")
@@ -102,7 +113,8 @@ class Bench:
 
         corpus = Corpus.of([r for user in sorted(members) for r in people.records[user]], name=model)
         seed = derive_seed(0, people.name, model) % 2**31
-        train(load_recipe(*RECIPES[people.name]), corpus, folder, seed=seed, threads=1)
+        recipe, small = RECIPES[people.name]
+        train(load_recipe(recipe, (*small, *changes)), corpus, folder, seed=seed, threads=1)
         records = [r for user in sorted(scored) for r in people.records[user]]
         store_answers(load_model(str(folder), question=_QUESTION), records, stored)
 

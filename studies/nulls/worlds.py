@@ -121,7 +121,7 @@ def audit_world(cell: Cell, trained: Trained, number: int) -> Result | Recollect
 def build_evidence(method: Method, trained: Trained, world: World) -> Evidence:
     """The models, corpora and cohorts that a user would give."""
     corpora, cohorts = dict(world.corpora), dict[str, Cohorts]()
-    models: dict[str, StoredModel] = {TARGET: trained.target}
+    models: dict[str, StoredModel] = {TARGET: trained.cased if method.models == "cased" else trained.target}
     if method.models == "reference":
         models[REFERENCE] = trained.reference
     if method.models == "calibration":
