@@ -71,6 +71,11 @@ class Answers:
         i = self.index_of[record]
         return slice(int(self.offsets[i]), int(self.offsets[i + 1]))
 
+    def count_rows(self, records: Sequence[str]) -> NDArray[np.int64]:
+        """How many rows each of these records has, by digest."""
+        indices = np.array([self.index_of[record] for record in records], dtype=np.int64)
+        return np.asarray(self.offsets[indices + 1] - self.offsets[indices])
+
     def iter_column(self, column: str) -> Iterator[NDArray[Any]]:
         """One array per record, in the order of `records`.
 

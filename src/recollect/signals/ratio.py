@@ -58,7 +58,7 @@ class Ratio:
         def measure(answers: list[Answers]) -> ValueByRecord:
             each = [compute_log_ratio(answers[0], reference, summed=summed) for reference in answers[1:]]
             shared = set.intersection(*map(set, each))
-            return {record: float(np.mean([found[record] for found in each])) for record in shared}
+            return {record: sum(found[record] for found in each) / len(each) for record in shared}
 
         return score_records(evidence, corpus, [TARGET, *references], measure)
 
@@ -87,8 +87,8 @@ def compute_log_ratio(target: Answers, reference: Answers, *, summed: bool) -> V
 def _split_by_tokenisation(target: Answers, reference: Answers) -> tuple[list[str], list[str]]:
     """For the ratio: records that both models read as the same tokens under the same patterns, and all others."""
     shared = [record for record in target.records if record in reference]
-    lengths = [(target.get_rows(r), reference.get_rows(r)) for r in shared]
-    equal = [r for r, (a, b) in zip(shared, lengths, strict=True) if a.stop - a.start == b.stop - b.start]
+    same = target.count_rows(shared) == reference.count_rows(shared)
+    equal = [record for record, is_same in zip(shared, same.tolist(), strict=True) if is_same]
     mine, theirs = target.select(equal), reference.select(equal)
     differs = np.zeros(mine.rows, dtype=np.bool_)
     for column in ("pattern", "start", "end"):
@@ -103,9 +103,11 @@ def _compute_log_likelihood(answers: Answers, counted: NDArray[np.bool_], *, sum
     record = index_records(answers)[counted]
     counts = np.bincount(record, minlength=len(answers))
     sums = np.bincount(record, weights=get_logprobs(answers)[counted], minlength=len(answers))
-    patterns = np.ones(len(answers))
-    np.maximum.at(patterns, index_records(answers), answers.pattern + 1)
-    return {answers.records[i]: float(sums[i] / (patterns[i] if summed else counts[i])) for i in np.flatnonzero(counts)}
+    divisors = counts
+    if summed:
+        divisors = np.ones(len(answers), dtype=np.int64)
+        np.maximum.at(divisors, index_records(answers), answers.pattern + 1)
+    return {answers.records[i]: float(sums[i] / divisors[i]) for i in np.flatnonzero(counts)}
 
 
 def _subtract_log_likelihoods(mine: ValueByRecord, theirs: ValueByRecord) -> ValueByRecord:
