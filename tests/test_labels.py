@@ -38,14 +38,13 @@ from recollect.models.answer_store.recorded_model import write_recording
 from recollect.models.hugging_face.mask_patterns import draw_hidden
 from recollect.models.loading.model_digests import compute_model_digest
 from recollect.models.model import Question, build_question_key, compute_address
-from recollect.pipeline.evaluation import Totals, evaluate
 from recollect.recipes.fleet import Fleet
 from recollect.recipes.recipe_file import list_builtin_recipes, load_recipe
 from recollect.recipes.training.samplers import ShuffledSampler
 from recollect.signals.neighbourhood import _WordSwapper
 from recollect.streams import stream
 from recollect.testing.fakes import Null
-from recollect.testing.world import World, WorldAnswers
+from recollect.testing.world import World
 
 STREAMS = [
     (labels.ROLE_TARGET, "target", 0.23178363254113443),
@@ -106,7 +105,6 @@ STREAMS = [
     (labels.STREAM_SANITISE, "sanitise", 0.2115077867483257),
     (labels.STREAM_DIGITS, "digits", 0.0912096227500031),
     (labels.STREAM_DEMO, "demo", 0.6684160620858153),
-    (labels.STREAM_EVALUATE, "evaluate", 0.8459240522279301),
     (labels.STREAM_FAKE_ORDER, "mixed", 0.6816321012955064),
     (labels.STREAM_FAKE_NULL, "null", 0.0759009181091751),
 ]
@@ -160,15 +158,6 @@ PLANTING = CanarySettings(
     format="my code is {digits:4}", secrets=2, repeat=(1, 2), controls=3, unique_prefix=4, inside=True
 )
 SECRET = Secret(id="s", parsed=parse_format("my code is {digits:4}"), text="my code is 1234", planted=1)
-
-
-def evaluated() -> list[list[float]]:
-    """The limits of the intervals of an evaluation, each from a stream of its own."""
-    found = [
-        estimate.interval
-        for estimate in evaluate(WorldAnswers(Null()), synthetic.make_texts(people=12, per_person=2)).values()
-    ]
-    return [[round(interval.low, 6), round(interval.high, 6)] for interval in found if interval is not None]
 
 
 def divisions() -> dict[str, object]:
@@ -238,7 +227,6 @@ VALUES = {
     "coins": lambda: _draw_model_of_each_pair(USERS[:3], 4).astype(int).tolist(),
     "queries": lambda: ordered()[:5],
     "random secrets": lambda: build_draws_corpus([SECRET], "causal", draws=3, seed=0).digest,
-    "evaluation": evaluated,
     "world": lambda: [corpus.digest for corpus in WORLD.corpora.values()],
     "fake": lambda: Null().answer(list(TEXTS)[:1]).logprob[:3].round(4).tolist(),
 }
@@ -292,7 +280,6 @@ PINNED = {
     "coins": [[0, 1, 1, 0], [0, 1, 1, 0], [0, 1, 0, 1]],
     "queries": ["n026", "n034", "n027", "n001", "n017"],
     "random secrets": "0b3c04251a1f25a5a1fb10a619b30e4f",
-    "evaluation": [[0.254825, 0.419136], [2.949644, 3.648735], [19.099186, 38.426134], [0.77803, 0.973649]],
     "world": ["62c8130277aa2e6da6355b6e89344417", "68030e7be88b84166a11db86445d34eb"],
     "fake": [-3.6059000492095947, -1.4488999843597412, -5.510300159454346],
 }
@@ -343,8 +330,6 @@ def test_a_store_of_answers_has_the_same_address_names_and_check_as_ever(tmp_pat
 
 def test_every_field_that_is_hashed_has_a_label():
     assert len(build_question_key(Question(chat_template="{{ x }}"))) == len(fields(Question))
-    assert set(labels.EVALUATED_TOTALS) == {field.name for field in fields(Totals)}
-    assert sorted(labels.EVALUATED_TOTALS.values()) == ["characters", "likeliest", "nats", "symbols", "unknown"]
 
 
 def test_a_recipe_whose_key_was_renamed_keeps_its_digest(monkeypatch):

@@ -80,15 +80,6 @@ STREAM_REMOVAL_PLACEBO = ("removal", "placebo")
 STREAM_SANITISE = "sanitise"
 STREAM_DIGITS = "digits"
 STREAM_DEMO = "demo"
-STREAM_EVALUATE = "evaluate"
-EVALUATED_TOTALS = {
-    "tokens": "symbols",
-    "likeliest": "likeliest",
-    "unknown": "unknown",
-    "nats": "nats",
-    "characters": "characters",
-}
-"""From a field of the totals of an evaluation to its name in the stream of its interval."""
 
 # Models of the demonstration: the names decide their seeds, and its plans find their folders by them.
 DEMO_BASE = "base-language-model"

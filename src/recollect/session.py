@@ -243,7 +243,7 @@ class Session:
 
         _, corpus_options = divide_call_options(options)
         texts = self._sources.read_corpus(self._objects.corpus(corpus, corpus_options))
-        return evaluate(self.score(model, texts, tokenizer=tokenizer, **options), texts, seed=self.seed)
+        return evaluate(self.score(model, texts, tokenizer=tokenizer, **options), texts)
 
     def run(self, plan: str | Path, *, out: str | Path | None = None, **changes: Any) -> list[AuditResult]:
         """Run every audit that a plan file names, into one run folder with one report.

@@ -89,6 +89,18 @@ def test_a_single_owner_has_no_interval_and_it_says_why():
     assert "users" in found["accuracy"].why_no_interval
 
 
+def test_intervals_of_two_and_three_users_cover_the_true_accuracy_as_often_as_they_claim():
+    for users in (2, 3):
+        covered = given = 0
+        for seed in range(200):
+            corpus, store, _ = world(users, seed)
+            interval = evaluate(store, corpus)["accuracy"].interval
+            given += interval is not None
+            covered += interval is not None and 0.5 in interval
+        assert given > 150
+        assert stats.binomtest(covered, given, 0.95, alternative="less").pvalue > 1e-3
+
+
 def test_a_corpus_without_predictions_is_refused():
     record = Record(id="a", text="a")
     with pytest.raises(NotEnoughData):
@@ -102,5 +114,5 @@ def test_intervals_by_user_cover_the_true_accuracy_as_often_as_they_claim():
     covered = 0
     for seed in range(100):
         corpus, store, _ = world(20, seed)
-        covered += truth in evaluate(store, corpus, seed=seed)["accuracy"].interval
+        covered += truth in evaluate(store, corpus)["accuracy"].interval
     assert stats.binomtest(covered, 100, 0.95, alternative="less").pvalue > 1e-3

@@ -22,20 +22,20 @@ def test_the_same_stream_gives_the_same_interval_and_another_does_not():
 
 
 def test_draws_keep_the_size_of_every_group():
-    strata = np.array([0, 0, 0, 1, 1, 2])
+    strata = np.repeat([0, 1, 2], [6, 2, 1])
     seen = []
 
     def keep(drawn):
         seen.append(drawn.copy())
-        return drawn @ np.arange(6.0)
+        return drawn @ np.arange(9.0)
 
     bootstrap(keep, strata, rng=np.random.default_rng(0), draws=500)
     drawn = np.concatenate(seen)
     assert len(drawn) == 500
-    assert (drawn[:, :3].sum(axis=1) == 3).all()
-    assert (drawn[:, 3:5].sum(axis=1) == 2).all()
-    assert (drawn[:, 5] == 1).all()
-    assert drawn.mean(axis=0) == pytest.approx(np.ones(6), abs=0.15)
+    assert (drawn[:, :6].sum(axis=1) == 6).all()
+    assert (drawn[:, 6:8].sum(axis=1) == 2).all()
+    assert (drawn[:, 8] == 1).all()
+    assert drawn.mean(axis=0) == pytest.approx(np.ones(9), abs=0.15)
 
 
 def test_blocks_that_fit_into_memory_make_up_all_draws():
@@ -59,12 +59,13 @@ def test_width_agrees_with_students_interval():
 
 def test_draws_that_all_agree_are_refused():
     with refused("constant_statistic"):
-        bootstrap(_mean_of(np.ones(5)), np.zeros(5, dtype=int), rng=np.random.default_rng(0))
+        bootstrap(_mean_of(np.ones(10)), np.zeros(10, dtype=int), rng=np.random.default_rng(0))
 
 
-def test_one_user_is_refused():
+@pytest.mark.parametrize("users", [1, 2, 7])
+def test_few_users_are_refused(users):
     with refused("too_few_users"):
-        bootstrap(_mean_of(np.ones(1)), np.zeros(1, dtype=int), rng=np.random.default_rng(0))
+        bootstrap(_mean_of(np.arange(users)), np.zeros(users, dtype=int), rng=np.random.default_rng(0))
 
 
 def test_interval_by_user_covers_as_often_as_it_claims():

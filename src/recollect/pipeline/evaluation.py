@@ -12,18 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from recollect import labels
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
 from recollect.errors import NotEnoughData
 from recollect.models.answer_store.store import AnswerStore
 from recollect.models.answers import Answers
-from recollect.stats.bootstrap import bootstrap
-from recollect.stats.intervals import Estimate
-from recollect.streams import stream
+from recollect.stats.intervals import Estimate, Interval
+from recollect.stats.ratios import compute_ratio_interval
 
 Floats = NDArray[np.float64]
-METHOD = "expanded percentile bootstrap over users, 2000 draws"
+METHOD = "jackknife over users, Student's t"
 
 
 @dataclass
@@ -50,13 +48,12 @@ class Totals:
         self.characters += len(record.scored_text) - int(answers.start[rows].min(initial=2**31 - 1))
 
 
-def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, Estimate]:
+def evaluate(store: AnswerStore, corpus: Corpus) -> dict[str, Estimate]:
     """How well the model behind these answers predicts the corpus, by name of the number.
 
     Args:
         store: The model's answers to all records of the corpus.
         corpus: The scored corpus.
-        seed: Of the bootstrap.
     """
     owners: dict[str, Totals] = {}
     shown = True
@@ -71,22 +68,20 @@ def evaluate(store: AnswerStore, corpus: Corpus, *, seed: int = 0) -> dict[str, 
             do="Give longer texts.",
             code="nothing_predicted",
         )
-    return _estimate_totals(table, shown=shown, written=corpus.summary.kind != "labelled", seed=seed)
+    return _estimate_totals(table, shown=shown, written=corpus.summary.kind != "labelled")
 
 
-def _estimate_totals(table: dict[str, Floats], *, shown: bool, written: bool, seed: int) -> dict[str, Estimate]:
+def _estimate_totals(table: dict[str, Floats], *, shown: bool, written: bool) -> dict[str, Estimate]:
     """The numbers of an evaluation that these totals support."""
     found = {
-        "accuracy": _estimate_ratio(table, "likeliest", "tokens", seed=seed),
-        "unknown_share": _estimate_ratio(table, "unknown", "tokens", seed=seed),
+        "accuracy": _estimate_ratio(table, "likeliest", "tokens", is_share=True),
+        "unknown_share": _estimate_ratio(table, "unknown", "tokens", is_share=True),
     }
     if shown:
-        found["nats_per_token"] = _estimate_ratio(table, "nats", "tokens", seed=seed)
-        found["perplexity"] = _estimate_ratio(table, "nats", "tokens", seed=seed, then=np.exp)
+        found["nats_per_token"] = _estimate_ratio(table, "nats", "tokens")
+        found["perplexity"] = _estimate_ratio(table, "nats", "tokens", then=np.exp)
     if shown and written:
-        found["bits_per_character"] = _estimate_ratio(
-            table, "nats", "characters", seed=seed, then=lambda nats: nats / np.log(2)
-        )
+        found["bits_per_character"] = _estimate_ratio(table, "nats", "characters", then=lambda nats: nats / np.log(2))
     return found
 
 
@@ -95,23 +90,22 @@ def _estimate_ratio(
     numerator: str,
     denominator: str,
     *,
-    seed: int,
+    is_share: bool = False,
     then: Callable[[Floats], Floats] = np.asarray,
 ) -> Estimate:
-    """One total of an evaluation over another, over all owners, with an interval that draws owners again."""
+    """One total of an evaluation over another, over all owners, with an interval by owner."""
     numerators, denominators = table[numerator], table[denominator]
     nonzero = denominators > 0
     numerators, denominators = numerators[nonzero], denominators[nonzero]
     value = float(then(numerators.sum() / denominators.sum()))
     counts = {"tokens": int(table["tokens"].sum()), "users": len(numerators)}
     try:
-        interval = bootstrap(
-            lambda drawn: then((drawn @ numerators) / (drawn @ denominators)),
-            np.zeros(len(numerators), dtype=np.int64),
-            rng=stream(
-                seed, labels.STREAM_EVALUATE, *(labels.EVALUATED_TOTALS[name] for name in (numerator, denominator))
-            ),
-        )
+        interval = compute_ratio_interval(numerators, denominators, is_share=is_share)
+        with np.errstate(over="ignore"):
+            low, high = then(np.array([interval.low, interval.high])).tolist()
     except NotEnoughData as refusal:
         return Estimate(value=value, interval=None, n=counts, method="total over total", why_no_interval=refusal.found)
-    return Estimate(value=value, interval=interval, n=counts, method=METHOD)
+    if not np.isfinite(high):
+        why = "The upper limit is too large to be written as a number: too few users, who differ too much."
+        return Estimate(value=value, interval=None, n=counts, method="total over total", why_no_interval=why)
+    return Estimate(value=value, interval=Interval(low, high, interval.confidence), n=counts, method=METHOD)

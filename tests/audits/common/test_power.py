@@ -34,7 +34,7 @@ def test_one_control_less_than_needed_is_too_few(users):
     assert min(smallest_rank_p(users, needed - 1), smallest_conformal_p(needed - 1)) > 0.05
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 99), (10, 50), (40, 40)])
+@pytest.mark.parametrize(("n", "m"), [(1, 19), (1, 20), (1, 99), (10, 50), (40, 40)])
 def test_an_effect_that_counts_as_detectable_is_found_in_four_of_five_runs(n, m):
     from scipy import stats
 

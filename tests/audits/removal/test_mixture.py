@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from recollect.audits.removal.mixture import Mixture
+from recollect.audits.removal.mixture import STILL_THERE_SHARE, Mixture
 from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means
 from recollect.errors import NotEnoughData
 from recollect.stats.significance import binomial_p
@@ -148,3 +150,25 @@ def test_a_mean_that_rounding_or_a_correction_moved_beyond_a_probability_is_told
     found = MixtureMean(value=value, variance=0.0, size=40.0).estimate(0.95)
     assert found.value == told
     assert (found.interval.low, found.interval.high) == (told, told)
+
+
+@pytest.mark.parametrize(
+    ("size", "controls", "unseen", "members"), [(100, 100, (1, 6), (6, 1)), (20, 100, (2, 4), (4, 2))]
+)
+def test_the_smallest_detectable_share_is_found_in_four_of_five_sets(size, controls, unseen, members):
+    ours, theirs = stats.beta(*members), stats.beta(*unseen)
+    mixture = Mixture(
+        audited=MixtureMean(value=theirs.mean(), variance=theirs.var(), size=size),
+        unseen=MixtureMean(value=theirs.mean(), variance=theirs.var(), size=controls),
+        members=MixtureMean(value=ours.mean(), variance=ours.var(), size=controls),
+        p_above=0.5,
+    )
+    inside = math.ceil(mixture.find_detectable_share() * size)
+    rng, runs, missed = np.random.default_rng(0), 200, 0
+    for _ in range(runs):
+        still, rest = rng.beta(*members, inside), rng.beta(*unseen, size - inside + controls)
+        values = np.concatenate([still, rest])
+        drawn = rng.permuted(np.tile(values, (199, 1)), axis=1)[:, :size].sum(axis=1)
+        p = (1 + np.count_nonzero(drawn >= values[:size].sum())) / 200
+        missed += p > STILL_THERE_SHARE * mixture.alpha
+    assert binomial_p(missed, runs, 0.2) > 0.001, missed / runs

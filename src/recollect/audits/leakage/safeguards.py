@@ -90,10 +90,13 @@ def state_power(decisions: Decisions) -> tuple[Power, bool]:
         (smallest_conformal_p(each.controls, draws=len(each.scores)) for each in comparison.strata), default=1.0
     )
     together = 0.0 if comparison.has_folds else min(1.0, smallest_rank_p(users, null) * (2 if draws > 1 else 1))
+    # over folds, models are what is tested, and no AUC of users says what is found
+    level_of_one = decisions.joint_level / (2 if draws > 1 else 1)
+    detectable = None if comparison.has_folds else minimum_detectable_auc(users, null, alpha=level_of_one)
     power = Power(
         smallest_p=min(alone, together),
-        minimum_detectable_effect=minimum_detectable_auc(users, null, alpha=decisions.joint_level),
-        effect_unit="AUC of users against held-out users",
+        minimum_detectable_effect=detectable,
+        effect_unit=None if detectable is None else "AUC of users against held-out users",
         needed={"controls_to_flag_one_user": required_controls(level / (2 if draws > 1 else 1), tests=max(1, users))},
     )
     return power, alone <= level or together <= decisions.joint_level

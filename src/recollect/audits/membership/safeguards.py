@@ -136,15 +136,15 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
         found: What was scored and tested.
         with_members: Whether the test of members against non-members counts.
     """
-    alpha, smallest, detectable = found.audit.alpha, list[float](), list[float | None]()
+    alpha, smallest, tested = found.audit.alpha, list[float](), list[tuple[int, int, int]]()
     needed = dict[str, int]()
     if with_members and isinstance(found.membership, GroupTest):
         smallest.append(found.membership.smallest_p)
-        detectable.append(minimum_detectable_auc(found.membership.above, found.membership.below, alpha=alpha))
+        tested.append((found.membership.above, found.membership.below, 1 if found.membership.equal else 2))
     if not (found.scores.complete and smallest) and found.units is not None and found.decisions is not None:
         smallest.append(_find_smallest_p(found))
         ours, theirs = len(set(found.scores.candidates.users)), int(found.units.controls.max(initial=0))
-        detectable.append(minimum_detectable_auc(ours, theirs, alpha=alpha))
+        tested.append((ours, theirs, _count_corrections(found)))
     if found.units is not None:
         wanted = count_controls_to_identify_one(found)
         if int(found.units.controls.min(initial=0)) < wanted:
@@ -153,6 +153,7 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
         return Power(needed=needed)
     if len(smallest) * min(smallest) > alpha:
         needed |= _count_enough_users(found, alpha=alpha / len(smallest))
+    detectable = (minimum_detectable_auc(a, b, alpha=alpha / len(tested) / factor) for a, b, factor in tested)
     found_auc = [each for each in detectable if each is not None]
     return Power(
         smallest_p=min(1.0, len(smallest) * min(smallest)),
@@ -160,6 +161,13 @@ def state_power(found: Inference, *, with_members: bool = True) -> Power:
         effect_unit=f"AUC of {_name_sides(found)}, found in 80 % of runs" if found_auc else None,
         needed=needed,
     )
+
+
+def _count_corrections(found: Inference) -> int:
+    """Safeguard of membership, power: by how much the p-values of candidates against controls are multiplied."""
+    assert found.units is not None  # noqa: S101 - asked for only then
+    group, cut = found.group_test, 2 if int(found.units.draws.max(initial=1)) > 1 else 1
+    return cut if group is None or group.equal else 2 * cut
 
 
 def count_controls_to_identify_one(found: Inference) -> int:

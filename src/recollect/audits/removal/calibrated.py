@@ -19,7 +19,7 @@ from recollect.audits.common.guard import Comparability, explains_scores
 from recollect.audits.removal.confidence_scores import Flags, UnitScores, choose_scored_unit, score_confidence
 from recollect.audits.removal.difficulty import DifficultyShift, compare_difficulty
 from recollect.audits.removal.member_likelihood import compute_member_probabilities
-from recollect.audits.removal.mixture import Mixture, build_mixture, build_unlike_mixture
+from recollect.audits.removal.mixture import STILL_THERE_SHARE, Mixture, build_mixture, build_unlike_mixture
 from recollect.audits.removal.mixture_means import MixtureMean, compare_mixture_means, correct_by_ratio
 from recollect.audits.removal.neighbours import Neighbours, choose_neighbours
 from recollect.audits.removal.safeguards import check_sides, find_like_controls, play_placebo
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
 
-STILL_THERE_SHARE: Final = 0.8
-"""Of α, for "still there"; the rest is for "over-unlearned", the other way to accuse a set that is gone."""
 CODES: Final = {AUDITED: "records", CONTROLS: "controls"}
 MOST: Final = 0.5
 """Where more than this share of the audited records is unlike any control, controls do not stand for the set."""

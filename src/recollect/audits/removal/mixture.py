@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 SHARES: Final = np.linspace(0, 1, 201)
 """The shares still in that are tried."""
 WANTED_POWER: Final = 0.8
+STILL_THERE_SHARE: Final = 0.8
+"""Of α, for "still there"; the rest is for "over-unlearned", the other way to accuse a set that is gone."""
 CURVE: Final = (5, 10, 20, 50, 100, 200, 500, 1000, 2000)
 """Sizes of query sets at which the power is computed."""
 MAX_RECORDS: Final = 1_000_000
@@ -171,13 +173,15 @@ class Mixture:
         """The smallest share still in that would be found four times in five; None if not even all of it."""
         if not self.identifiable:
             return None
-        error = math.sqrt(self.unseen.variance / self.audited.size + self.unseen.variance / self.unseen.size)
-        least = (
-            (compute_t_quantile(self.alpha, self.audited.size - 1) + scipy.special.ndtri(WANTED_POWER))
-            * error
-            / self.gap
-        )
-        return float(least) if least <= 1 else None
+        size, unseen, ratio = self.audited.size, self.unseen.variance, self.audited.size / self.unseen.size
+        # what is in and what is not are dealt out anew together: their difference widens the null distribution
+        pooled = (ratio * self._imply_variance(SHARES) + unseen) / (1 + ratio)
+        pooled += np.square(SHARES * self.gap / (1 + ratio)) * ratio
+        quantile = compute_t_quantile(STILL_THERE_SHARE * self.alpha, size - 1)
+        margin = quantile * np.sqrt(pooled * (1 + ratio) / size)
+        error = np.sqrt((SHARES * self.members.variance + (1 - SHARES + ratio) * unseen) / size)
+        found = SHARES[(SHARES > 0) & (SHARES * self.gap - margin >= scipy.special.ndtri(WANTED_POWER) * error)]
+        return float(found.min()) if len(found) else None
 
     def compute_power_curve(self) -> dict[str, list[float]]:
         """The power of both decisions by the size of the set, with these controls."""
