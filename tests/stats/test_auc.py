@@ -173,7 +173,7 @@ def test_bootstrap_and_delong_agree_where_both_may_be_used():
 
 def test_bootstrap_refuses_sides_that_do_not_overlap():
     with refused("constant_statistic"):
-        resampled_interval([3.0, 4.0], [1.0, 2.0])
+        resampled_interval([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
 
 
 def test_placements_count_ties_half():
