@@ -153,17 +153,24 @@ class Comparison:
         """Whether all users together are tested over the models of several folds."""
         return self._fold_means is not None
 
+    @cached_property
+    def permuted(self) -> bool:
+        """Whether all users together are tested by permutation, because many scores are tied."""
+        sides = (
+            [(self.audited.score(), self.null.score())] if self.uncut else [each.select_own(0) for each in self.strata]
+        )
+        return not self.has_folds and any(_compute_tied_share(*both) > MAX_TIES for both in sides)
+
     @property
     def joint_method(self) -> str:
         """How all users together are tested."""
-        if self._fold_means is not None:
+        if self.has_folds:
             return "Student's t over the models of the folds"
         if self.uncut:
-            tied = _compute_tied_share(self.audited.score(), self.null.score()) > MAX_TIES
-            return "Mann–Whitney over users" + ", by permutation" * tied
+            return "Mann–Whitney over users" + ", by permutation" * self.permuted
         draws = max((len(stratum.scores) for stratum in self.strata), default=1)
         test = "van Elteren over users of equal amounts" if len(self.strata) > 1 else "Mann–Whitney over users, cut"
-        test += ", by permutation" * any(_compute_tied_share(*each.select_own(0)) > MAX_TIES for each in self.strata)
+        test += ", by permutation" * self.permuted
         return f"{test}, twice the median of {draws} cuts" if draws > 1 else test
 
     def compute_joint_p(self) -> float:

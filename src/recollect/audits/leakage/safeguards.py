@@ -10,7 +10,7 @@ from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclud
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
 from recollect.audits.common.result_builder import ResultBuilder
-from recollect.audits.leakage.comparison import Comparison, MatchedUsers
+from recollect.audits.leakage.comparison import PERMUTATIONS, Comparison, MatchedUsers
 from recollect.audits.leakage.decisions import JOINT_SHARE, Decisions, decide
 from recollect.corpora.times import Period
 from recollect.errors import NotEnoughData
@@ -89,15 +89,16 @@ def state_power(decisions: Decisions) -> tuple[Power, bool]:
     alone = min(
         (smallest_conformal_p(each.controls, draws=len(each.scores)) for each in comparison.strata), default=1.0
     )
-    together = 0.0 if comparison.has_folds else min(1.0, smallest_rank_p(users, null) * (2 if draws > 1 else 1))
+    factor, counted = 2 if draws > 1 else 1, 1 / (1 + PERMUTATIONS) if comparison.permuted else 0.0
+    together = 0.0 if comparison.has_folds else min(1.0, max(counted, smallest_rank_p(users, null)) * factor)
     # over folds, models are what is tested, and no AUC of users says what is found
-    level_of_one = decisions.joint_level / (2 if draws > 1 else 1)
+    level_of_one = decisions.joint_level / factor
     detectable = None if comparison.has_folds else minimum_detectable_auc(users, null, alpha=level_of_one)
     power = Power(
         smallest_p=min(alone, together),
         minimum_detectable_effect=detectable,
         effect_unit=None if detectable is None else "AUC of users against held-out users",
-        needed={"controls_to_flag_one_user": required_controls(level / (2 if draws > 1 else 1), tests=max(1, users))},
+        needed={"controls_to_flag_one_user": required_controls(level / factor, tests=max(1, users))},
     )
     return power, alone <= level or together <= decisions.joint_level
 
