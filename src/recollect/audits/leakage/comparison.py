@@ -32,7 +32,7 @@ MAX_TIES = 0.1
 """Up to this share of users with the same score, a rank test has a normal approximation."""
 PERMUTATIONS = 1999
 MAX_CELLS = 2_000_000
-"""How many ranks are permuted at once."""
+"""How many places are drawn at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -261,29 +261,30 @@ def _compute_tied_share(ours: Floats, theirs: Floats) -> float:
 def _permute_within_strata(strata: list[tuple[Floats, Floats]]) -> float:
     """The p-value of comparing users with controls of their own stratum, by permuting both within their strata."""
     observed, sums = 0.0, np.zeros(PERMUTATIONS)
-    drawn = _draw_permutations(tuple((len(ours), len(theirs)) for ours, theirs in strata))
-    for (ours, theirs), chosen in zip(strata, drawn, strict=True):
+    for number, (ours, theirs) in enumerate(strata):
         ranks = rank_stratum(ours, theirs)
         observed += float(ranks[: len(ours)].sum())
-        sums += ranks[chosen].sum(axis=0)
+        sums += ranks[_draw_permutations(number, len(ours), len(theirs))].sum(axis=0)
     return float((1 + np.count_nonzero(sums >= observed - TINY * len(sums))) / (1 + PERMUTATIONS))
 
 
-@lru_cache(maxsize=16)
-def _draw_permutations(sizes: tuple[tuple[int, int], ...]) -> tuple[NDArray[np.int32], ...]:
-    """For the comparison by permutation: who takes the users' places in each, by stratum [users, permutations].
+@lru_cache(maxsize=256)
+def _draw_permutations(stratum: int, users: int, controls: int) -> NDArray[np.int32]:
+    """For the comparison by permutation: who takes the users' places in each [users, permutations].
 
     Kept, because a placebo asks for the same numbers of users and controls again and again.
+
+    Args:
+        stratum: The number of the stratum: each has draws of its own.
+        users: How many users it has.
+        controls: How many controls.
     """
-    rng, found = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION), list[NDArray[np.int32]]()
-    for users, controls in sizes:
-        total = users + controls
-        block, chosen = max(1, MAX_CELLS // total), np.empty((users, PERMUTATIONS), dtype=np.int32)
-        for first in range(0, PERMUTATIONS, block):
-            rows = np.tile(np.arange(total, dtype=np.int32), (min(block, PERMUTATIONS - first), 1))
-            chosen[:, first : first + block] = rng.permuted(rows, axis=1)[:, :users].T
-        found.append(chosen)
-    return tuple(found)
+    rng, total = stream(0, *labels.STREAM_LEAKAGE_PERMUTATION, stratum, users, controls), users + controls
+    block, chosen = max(1, MAX_CELLS // total), np.empty((users, PERMUTATIONS), dtype=np.int32)
+    for first in range(0, PERMUTATIONS, block):
+        keys = rng.random((min(block, PERMUTATIONS - first), total), dtype=np.float32)
+        chosen[:, first : first + block] = np.argpartition(keys, users - 1, axis=1)[:, :users].T
+    return chosen
 
 
 def _compute_prediction_error(folds: Floats) -> float:
