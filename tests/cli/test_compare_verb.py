@@ -34,6 +34,7 @@ def test_what_differs_is_shown_as_a_table_as_json_and_as_a_page(runs, tmp_path):
     assert "differ significantly" in " ".join(found.stdout.split())
     page = (tmp_path / "compared.html").read_text()
     assert "auc against controls" in page
+    assert "yes (p" in page
     assert "Content-Security-Policy" in page
     told = json.loads(call("compare", runs / "before", runs / "after", "--json").stdout)
     auc = {each["name"]: each for each in told["differences"]}["auc_against_controls"]

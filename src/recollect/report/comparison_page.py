@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from recollect.report.html import build_environment, render_guarded
 from recollect.results.comparison import Comparison, Difference
-from recollect.results.summary_rows import format_number
+from recollect.results.summary_rows import format_number, state_p
 
-HEADINGS = ("audit", "number", "before", "after", "difference", "between", "significant")
+HEADINGS = ("audit", "number", "before", "after", "difference", "significant")
 
 
 def build_comparison_rows(comparison: Comparison) -> list[list[str]]:
@@ -14,12 +14,12 @@ def build_comparison_rows(comparison: Comparison) -> list[list[str]]:
     return [
         [
             each.audit,
-            each.name,
-            f"{format_number(each.before)} {each.unit}",
-            f"{format_number(each.after)} {each.unit}",
-            f"{each.value:+.3g}",
-            "–" if each.interval is None else f"{each.interval[0]:+.3g} and {each.interval[1]:+.3g}",
-            {None: "–", True: "yes", False: "no"}[each.differs],
+            _name_with_unit(each),
+            format_number(each.before),
+            format_number(each.after),
+            f"{each.value:+.3g}"
+            + ("" if each.interval is None else f" ({each.interval[0]:+.3g} to {each.interval[1]:+.3g})"),
+            _describe_significance(each),
         ]
         for each in comparison.differences
     ]
@@ -49,6 +49,19 @@ def build_comparison_headline(comparison: Comparison) -> str:
         return "No finding of both runs has an interval: no difference can be tested."
     summary = f"{len(differing)} of {len(tested)} findings differ significantly"
     return f"{summary}. {'; '.join(map(_describe_difference, differing[:3]))}." if differing else f"{summary}."
+
+
+def _name_with_unit(each: Difference) -> str:
+    """The name of a finding on the comparison page in words, with its unit unless the name says it."""
+    obvious = each.unit in ("probability", "share", *each.name.split("_"))
+    return each.name.replace("_", " ") + ("" if obvious else f", {each.unit}")
+
+
+def _describe_significance(each: Difference) -> str:
+    """Whether a difference on the comparison page is significant, with its corrected p-value."""
+    if each.p_corrected is None:
+        return "–"
+    return f"{'yes' if each.differs else 'no'} ({state_p(each.p_corrected)})"
 
 
 def _describe_difference(each: Difference) -> str:
