@@ -17,7 +17,6 @@ CONSTANT = Core(
     title="The same with a constant learning rate",
     learning_rate="the paper's network, a constant learning rate of 0.001",
     changes=("training.schedule.kind=constant",),
-    seeds=(0,),
 )
 
 
