@@ -141,7 +141,7 @@ def test_other_data_other_versions_and_withheld_or_inconclusive_runs_are_reporte
     after = result(digests={"controls": "2" * 32}, version="2", code="not_comparable", withheld=(withheld,))
     found = compare_runs({"leakage": before}, {"leakage": after})
     notes = "\n".join(found.notes)
-    assert "not the same in both runs are also: controls" in notes
+    assert "these data differ as well: controls" in notes
     assert "versions 1 and 2" in notes
     assert "the second run is inconclusive (not_comparable)" in notes
     assert found.missing == ("leakage: only the first run has auc (in the other it is withheld: not_comparable).",)

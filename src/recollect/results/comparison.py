@@ -158,10 +158,11 @@ def _list_data(provenance: Provenance) -> dict[str, str]:
 
 
 def _describe_inconclusive(before: Result, after: Result) -> Iterator[str]:
-    """Which of two compared runs could decide nothing, so that a change of the outcome is none of the model."""
+    """Which of two compared runs could decide nothing, so that a change of outcome need not come from the model."""
     for which, result in (("first", before), ("second", after)):
         if result.outcome == "inconclusive":
-            yield f"{result.audit}: the {which} run is inconclusive ({result.outcome_code}): outcomes do not compare."
+            code = result.outcome_code
+            yield f"{result.audit}: the {which} run is inconclusive ({code}): the outcomes cannot be compared."
 
 
 def _compare_findings(before: Result, after: Result) -> Iterator[Difference]:
@@ -228,13 +229,13 @@ def _describe_compared_settings(before: Result, after: Result) -> Iterator[str]:
 def _describe_compared_data(audit: str, one: Provenance, other: Provenance) -> Iterator[str]:
     """What compared runs were made of that was not the same."""
     if one.corpus != other.corpus:
-        yield f"{audit}: the audited corpora differ, so the model is not all that does."
+        yield f"{audit}: the audited corpora differ, so that the model is not all that differs."
     changed = sorted(
         role for role in one.digests.keys() | other.digests.keys() if one.digests.get(role) != other.digests.get(role)
     )
     if changed:
-        yield f"{audit}: not the same in both runs are also: {', '.join(changed)}."
+        yield f"{audit}: these data differ as well: {', '.join(changed)}."
     if one.recollect != other.recollect:
-        yield f"{audit}: versions {one.recollect} and {other.recollect} made the runs, and their numbers may differ."
+        yield f"{audit}: the runs are of versions {one.recollect} and {other.recollect}, whose numbers may differ."
     if one.model is not None and one.model == other.model:
         yield f"{audit}: both runs audit the same model."

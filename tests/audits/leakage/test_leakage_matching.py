@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import combinations, product
+
 import numpy as np
 import pytest
+from scipy.stats import rankdata
 
 from recollect.audits.common.matching import match_units
 from recollect.audits.leakage.comparison import Comparison, compute_van_elteren_p
@@ -146,3 +149,15 @@ def test_a_few_leaks_among_many_zeros_are_tested_by_permutation(leaking):
     assert binomial_p(found, draws, ALPHA) > 0.001
     all_of_them = np.r_[pooled[:leaking], np.zeros(40 - leaking)], np.zeros(120)
     assert compute_van_elteren_p([all_of_them]) == pytest.approx((40 / 160) ** leaking, rel=0.2, abs=0.02)
+
+
+def test_tied_strata_are_permuted_independently_as_all_combinations_are():
+    strata = [
+        (np.array([3.0, 0.0]), np.array([0.0, 0.0, 1.0, 0.0])),
+        (np.array([2.0, 2.0]), np.array([0.0, 0.0, 2.0, 0.0])),
+    ]
+    ranks = [rankdata(np.concatenate(both)) for both in strata]
+    sums = [[sum(each[list(chosen)]) for chosen in combinations(range(6), 2)] for each in ranks]
+    observed = sum(each[:2].sum() for each in ranks)
+    exact = np.mean([one + other >= observed for one, other in product(*sums)])
+    assert compute_van_elteren_p(strata) == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 1999) ** 0.5)

@@ -89,11 +89,13 @@ def state_power(decisions: Decisions) -> tuple[Power, bool]:
     alone = min(
         (smallest_conformal_p(each.controls, draws=len(each.scores)) for each in comparison.strata), default=1.0
     )
-    factor, counted = 2 if draws > 1 else 1, 1 / (1 + PERMUTATIONS) if comparison.permuted else 0.0
-    together = 0.0 if comparison.has_folds else min(1.0, max(counted, smallest_rank_p(users, null)) * factor)
-    # over folds, models are what is tested, and no AUC of users says what is found
-    level_of_one = decisions.joint_level / factor
-    detectable = None if comparison.has_folds else minimum_detectable_auc(users, null, alpha=level_of_one)
+    factor = 2 if draws > 1 else 1
+    if comparison.has_folds:  # models are what is tested, and no AUC of users says what is found
+        together, detectable = 0.0, None
+    else:
+        least = 1 / (1 + PERMUTATIONS) if comparison.permuted else 0.0
+        together = min(1.0, max(least, smallest_rank_p(users, null)) * factor)
+        detectable = minimum_detectable_auc(users, null, alpha=decisions.joint_level / factor)
     power = Power(
         smallest_p=min(alone, together),
         minimum_detectable_effect=detectable,
