@@ -74,11 +74,10 @@ def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name:
     cell = next(cell for cell in list_cells() if cell.name == cell_name)
     for name in [name for name in cell.sets if name in sets]:
         file = given.results / name / f"{cell.name}.json"
-        if given.again:
-            file.unlink(missing_ok=True)
         kept = None if given.again else load_kept(SUMMARY).get(cell.name, {}).get(name)
         first = kept.worlds if kept else 0
-        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=digest_rules(cell.method.audit))
+        rules = digest_rules(cell.method.audit)
+        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=rules, again=given.again)
         found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
         if found is not None:
             drawn[name] = found
@@ -101,7 +100,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--backend", type=parse_backend, default="local", help="where cells are run: local, ray[:HOST:6379]"
     )
-    parser.add_argument("--again", action="store_true", help="draw worlds again that were drawn before")
+    parser.add_argument("--again", action="store_true", help="draw worlds again that other code drew")
     parser.add_argument("--prepare", action="store_true", help="train and score only")
     parser.add_argument("--ready", action="store_true", help="all that is needed is trained: train nothing")
     parser.add_argument("--no-fleet", action="store_true", help="train targets and references only")

@@ -64,6 +64,8 @@ class Turns:
     """So many targets take their turns."""
     rules: str = ""
     """The version of the audits, to be noted."""
+    again: bool = False
+    """Draw worlds anew that were drawn by another version."""
 
 
 def run_cell(
@@ -82,6 +84,8 @@ def run_cell(
         turns: Which worlds are drawn, and for which targets.
     """
     said = [Said(**each) for each in json.loads(file.read_text())] if file.exists() else []
+    if turns.again and any(each.rules != turns.rules for each in said):
+        said = []
     wanted = min(cell.worlds_each, turns.until or cell.worlds_each)
     for number in range(said[-1].number + 1 if said else turns.first, wanted):
         world = run_world(cell, load(cell.first_target + number % turns.targets), number)

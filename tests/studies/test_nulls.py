@@ -115,6 +115,12 @@ def test_worlds_that_were_drawn_are_not_drawn_again(nulls, trained, tmp_path):
     turns = worlds.Turns(until=3, targets=2)
     both = worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, turns=turns)
     assert (both[:2], len(both), asked) == (first, 3, [0])
+    asked.clear()
+    again = replace(turns, again=True)
+    assert worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, turns=again) == both
+    assert asked == [], "the same version drew them, so that a run that was killed goes on"
+    worlds.run_cell(cell, lambda i: asked.append(i) or trained[i], file, turns=replace(again, rules="another"))
+    assert asked == [0, 1, 0]
 
 
 def test_worlds_that_were_counted_are_added_to_and_counted_once(nulls):
