@@ -53,9 +53,10 @@ reproduce: $(VENV)/dev
 	$(BIN)/python reproductions/$(PAPER)/run.py $(STUDY) $(if $(DATA),--data $(DATA),--kept); status=$$?; \
 	PYTHONPATH=reproductions $(BIN)/python reproductions/fill_readme.py $(PAPER) && exit $$status
 
-# make nulls DATA=folder [CELLS='membership-user-*']; what was done before is not done again
+# make nulls DATA=folder [CELLS='membership-user-*'] [AGAIN=1]; what was done before is not done again, but with AGAIN
+# if other code did it
 nulls: $(VENV)/dev
-	OMP_NUM_THREADS=1 $(BIN)/python studies/nulls/run.py $(CELLS) --jobs 2 $(if $(DATA),--data $(DATA))
+	OMP_NUM_THREADS=1 $(BIN)/python studies/nulls/run.py $(CELLS) --jobs 2 $(if $(DATA),--data $(DATA)) $(if $(AGAIN),--again)
 	$(BIN)/python studies/nulls/table.py .recollect/nulls/results
 
 # make chaos [MINUTES=55]; kills, runs at once, full disks, flipped bits; what was done before is not done again

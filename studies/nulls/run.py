@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from fnmatch import fnmatch
 from functools import partial
 from itertools import product
@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from cells import list_cells
-from counts import Drawn, add_worlds, digest_rules
+from counts import add_worlds, digest_rules
 from people import FLEETS, SETS, TARGETS, find_data, list_targets
 from rates import summarise
 from table import SUMMARY, load_kept
@@ -30,7 +30,7 @@ from recollect.pipeline.plans.backends import parse_backend
 
 def main() -> int:
     """Run the cells that the command line names."""
-    given = parse_arguments()
+    given, began = parse_arguments(), time.monotonic()
     bench = Bench(data=given.data, work=given.work)
     sets = []
     for name in given.sets:
@@ -44,9 +44,12 @@ def main() -> int:
             print(line, flush=True)
     if given.prepare:
         return 0
-    names = [cell.name for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
-    for line in iter_done(backend, partial(run, bench, sets, given), names):
+    cells = [cell for cell in list_cells() if any(fnmatch(cell.name, pattern) for pattern in given.cells)]
+    # one set after the other, so that what is derived from a text is kept until the last cell has read it
+    items = [(name, cell.name) for name in sets for cell in cells if name in cell.sets]
+    for line in iter_done(backend, partial(run, bench, given), items):
         print(line, flush=True)
+    print(f"done in {(time.monotonic() - began) / 60:.0f} minutes", flush=True)
     return 0
 
 
@@ -67,22 +70,20 @@ def prepare(bench: Bench, given: argparse.Namespace, which: tuple[str, int]) -> 
     return f"{name}, fleet {fleet}: ready, {time.monotonic() - began:.0f} s"
 
 
-def run(bench: Bench, sets: Sequence[str], given: argparse.Namespace, cell_name: str) -> str:
-    """Run one cell; its row."""
-    began, cpu, drawn = time.monotonic(), time.process_time(), dict[str, Drawn]()
+def run(bench: Bench, given: argparse.Namespace, which: tuple[str, str]) -> str:
+    """Run one cell in one set; its rates there."""
+    (name, cell_name), began, cpu = which, time.monotonic(), time.process_time()
     gc.freeze()  # what was read and loaded for cells before is there to stay
     cell = next(cell for cell in list_cells() if cell.name == cell_name)
-    for name in [name for name in cell.sets if name in sets]:
-        file = given.results / name / f"{cell.name}.json"
-        kept = None if given.again else load_kept(SUMMARY).get(cell.name, {}).get(name)
-        first = kept.worlds if kept else 0
-        rules = digest_rules(cell.method.audit)
-        turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=rules, again=given.again)
-        found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
-        if found is not None:
-            drawn[name] = found
+    file = given.results / name / f"{cell.name}.json"
+    kept = None if given.again else load_kept(SUMMARY).get(cell.name, {}).get(name)
+    rules = digest_rules(cell.method.audit)
+    first = kept.worlds if kept else 0
+    turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=rules, again=given.again)
+    found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
+    line = summarise(cell, {name: found}).line() if found is not None else "no world"
     took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
-    return f"{cell.name:45s} {summarise(cell, drawn).line() if drawn else 'skipped: its data is absent'}  {took}"
+    return f"{name:9s} {cell.name:45s} {line}  {took}"
 
 
 def parse_arguments() -> argparse.Namespace:
