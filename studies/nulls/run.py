@@ -82,7 +82,7 @@ def run(bench: Bench, given: argparse.Namespace, which: tuple[str, str]) -> str:
     turns = Turns(first=first, until=given.worlds, targets=given.targets, rules=rules, again=given.again)
     found = add_worlds(kept, run_cell(cell, partial(bench.load, name), file, turns=turns))
     line = summarise(cell, {name: found}).line() if found is not None else "no world"
-    took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.0f} s of CPU"
+    took = f"{time.monotonic() - began:.0f} s, {time.process_time() - cpu:.1f} s of CPU"
     return f"{name:9s} {cell.name:45s} {line}  {took}"
 
 

@@ -100,12 +100,12 @@ def compare_aucs(scores: Floats, blind: Floats, labels: Sequence[bool] | Labels)
         labels: Which units are audited.
     """
     audited = np.asarray(labels, dtype=bool)
+    smaller = int(min(audited.sum(), (~audited).sum()))
+    if smaller < 2:
+        return 1.0
     sides = [(each[audited], each[~audited]) for each in (scores, blind)]
     gains = placements(*sides[0]) - placements(*sides[1])
     losses = placements(sides[0][1], sides[0][0]) - placements(sides[1][1], sides[1][0])
-    smaller = min(len(gains), len(losses))
-    if smaller < 2:
-        return 1.0
     error = float(np.sqrt(gains.var(ddof=1) / len(gains) + losses.var(ddof=1) / len(losses)))
     difference = float(gains.mean())
     if error == 0:
