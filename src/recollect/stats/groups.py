@@ -167,7 +167,8 @@ def _encode_groups(given: dict[str, ValuesLike]) -> list[Group]:
     codes: dict[Hashable, int] = {}
     population, coded = 0, []
     for name, numbers in given.items():
-        if isinstance(numbers, HasOwners):
+        # most are arrays, and to ask whether one has all attributes of a protocol takes longer than the rest
+        if not isinstance(numbers, np.ndarray) and isinstance(numbers, HasOwners):
             values = _check_group_values(numbers.values, name)
             users = _encode_group_users(numbers.users, codes, population - len(codes))
             if len(users) != len(values):

@@ -218,6 +218,12 @@ def test_ranks_within_groups_of_equal_size_are_those_of_a_plain_sort():
             assert found[i] == sorted(same, key=lambda j: (values[j], j)).index(i)
 
 
+@pytest.mark.parametrize("group", [np.repeat(np.arange(20), 30), np.random.default_rng(1).integers(0, 20, 600)])
+def test_ranks_of_distinct_values_do_not_depend_on_how_they_are_sorted(group):
+    order = np.random.default_rng(2).random((8, 600))
+    assert np.array_equal(rank_within_groups((group,), order, distinct=True), rank_within_groups((group,), order))
+
+
 @pytest.mark.parametrize("truncate", [True, False])
 def test_the_first_choice_of_records_that_fits_is_taken_else_the_one_that_fits_best(truncate):
     matching = match_units(build_units("a", 3, 4), build_units("c", 40, 9, seed=1), seed=0, truncate=truncate)

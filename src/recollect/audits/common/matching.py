@@ -225,6 +225,7 @@ class MatchingCutter:
     """Whether records may be truncated."""
     _ranks: dict[tuple[str, int, bool], Ints] = field(default_factory=dict, repr=False)
     _windows: dict[tuple[str, bool], Ints] = field(default_factory=dict, repr=False)
+    _counts: dict[str, Ints] = field(default_factory=dict, repr=False)
     _first: dict[tuple[str, tuple[int, ...], float], tuple[Ints, Bools]] = field(default_factory=dict, repr=False)
     """How each side is cut the first time, which is asked for again and again."""
 
@@ -247,7 +248,8 @@ class MatchingCutter:
 
     def cut(self, members: Ints, counts: tuple[int, ...], tokens: float, draw: int) -> Cut:
         """Audited units and all controls that can be brought to an amount."""
-        wanted = np.isin(np.arange(len(self.audited)), members)
+        wanted = np.zeros(len(self.audited), dtype=np.bool_)
+        wanted[members] = True
         audited, _ = self._get_side_cut("audited", counts, tokens, draw)
         controls, fits = self._get_side_cut("controls", counts, tokens, draw)
         return Cut(
@@ -284,10 +286,11 @@ class MatchingCutter:
         side = self._get_side(name)
         if not timed:
             return side.counts[:, None]
-        width = 1 + max(int(each.max(initial=0)) for each in self.stretches.values())
-        table = np.zeros((len(side), width), dtype=np.int64)
-        np.add.at(table, (side.unit_of, self.stretches[name]), 1)
-        return table
+        if name not in self._counts:
+            width = 1 + max(int(each.max(initial=0)) for each in self.stretches.values())
+            cells = np.bincount(side.unit_of * width + self.stretches[name], minlength=len(side) * width)
+            self._counts[name] = cells.reshape(len(side), width).astype(np.int64)
+        return self._counts[name]
 
     def _get_side(self, name: str) -> Amounts:
         """The audited or the controls."""
@@ -334,7 +337,7 @@ class MatchingCutter:
             groups = (self.stretches[name], side.unit_of) if timed else (side.unit_of,)
             orders = np.stack([rng.random(len(side.tokens)) for _ in range(_TRIES)])
             several = (side.counts > 1).any()
-            ranks = rank_within_groups(groups, orders if several else orders[:1])
+            ranks = rank_within_groups(groups, orders if several else orders[:1], distinct=True)
             windows = self._rank_by_length(name, groups, timed=timed) if several else ranks[:0]
             self._ranks[key] = np.concatenate([ranks, windows])
         return self._ranks[key]
