@@ -139,10 +139,8 @@ def divide(people: People, target: int, fleet: int) -> Division:
     trained = {u for number in range(TARGETS) for u in _shuffle(people, rest, "target", number)[:MEMBERS]}
     near = tuple(user for user in _shuffle(people, rest, "near", fleet) if user not in trained)[:NEAR]
     order = _shuffle(people, rest, "target", target)
-    chosen = (
-        order if target < TARGETS else [u for u in order if u in _find_period(people, rest, target).difference(near)]
-    )
-    members = frozenset(chosen[:MEMBERS])
+    allowed = set(rest) if target < TARGETS else _find_period(people, rest, target).difference(near)
+    members = frozenset([user for user in order if user in allowed][:MEMBERS])
     return Division(
         members=tuple(sorted(members)),
         reference=tuple(sorted(shuffled[FLEET_USERS:end])),
