@@ -104,6 +104,14 @@ def test_a_secret_among_few_possible_ones_can_never_be_found(format, attainable)
     assert decisions.attainable is decisions.found is attainable
 
 
+@pytest.mark.parametrize("secrets", [1, 3])
+def test_as_many_possible_secrets_and_draws_as_are_said_to_be_enough_are_enough(secrets):
+    decisions = decide([measured(3.3, planted=None, p=0.1)] * secrets, alpha=0.05, at_random=True)
+    space, draws = decisions.needed_space, decisions.needed_draws
+    assert secrets / space < 0.05 <= secrets / (space - 1)
+    assert 1 / (1 + draws) < 0.05 <= 1 / draws
+
+
 def test_few_draws_bound_the_smallest_p_value_unless_ranks_are_counted():
     rows = [measured(9.0, planted=None, p=1 / 11)]
     assert decide(rows, alpha=0.05, at_random=True, draws=10).smallest_p == pytest.approx(1 / 11)

@@ -16,6 +16,7 @@ from recollect.corpora import Corpus, Record
 from recollect.errors import NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.models.limited import limited
+from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import binomial_p
 from recollect.streams import stream
@@ -23,6 +24,8 @@ from recollect.testing.contracts import check_audit
 from recollect.testing.fakes import Memoriser, Null, Scripted
 from recollect.testing.refusals import refused
 from recollect.testing.world import World
+
+TESTED_OF_USERS = ("flagged", "p_corrected")
 
 
 def result_of(audit, world, target, **changes):
@@ -47,6 +50,17 @@ def without_controls(world):
 @pytest.mark.parametrize("audit", [LeakageAudit(), LeakageAudit(top_k=5, min_length=2)])
 def test_the_audit_keeps_the_contract(audit):
     check_audit(audit, World(seed=2))
+
+
+def test_what_a_failed_placebo_spoils_is_taken_back(monkeypatch):
+    world = World(members=24, others=0, controls=60, seed=2)
+    failed = Placebo(status="failed", reason="Controls are accused, too.", false_positive_rate=1.0, runs=40)
+    monkeypatch.setattr("recollect.audits.leakage.safeguards.play_placebo", lambda *_, **__: failed)
+    result = result_of(LeakageAudit(), world, world.build_memoriser())
+    assert (result.outcome, result.outcome_code) == ("inconclusive", "placebo_failed")
+    assert {"leakage_p", "flagged_users"} <= {each.finding for each in result.withheld if each.code == "placebo_failed"}
+    assert not {"leakage_p", "flagged_users", "leakage_excess"} & {each.name for each in result.findings}
+    assert {row[name] for row in result.tables_in_memory["users"].to_pylist() for name in TESTED_OF_USERS} == {None}
 
 
 def test_a_memoriser_gives_away_every_record_of_those_it_learnt():

@@ -9,11 +9,19 @@ import pytest
 from scipy.stats import rankdata
 
 from recollect.audits.common.matching import match_units
+from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.leakage.comparison import Comparison, compute_van_elteren_p
 from recollect.audits.leakage.decisions import bound_false_flags, decide
 from recollect.audits.leakage.user_runs import UserRuns
+from recollect.audits.rounds import collect_evidence
+from recollect.corpora.corpus import Corpus
+from recollect.corpora.record import Record
+from recollect.signals.evidence import AUDITED, CONTROLS, TARGET, Evidence
 from recollect.stats.significance import benjamini_hochberg, binomial_p, conformal_p
 from recollect.stats.two_sample_tests import mann_whitney
+from recollect.streams import stream
+from recollect.testing.fakes import Null
+from recollect.testing.world import WorldAnswers
 
 ALPHA = 0.05
 
@@ -161,3 +169,26 @@ def test_tied_strata_are_permuted_independently_as_all_combinations_are():
     observed = sum(each[:2].sum() for each in ranks)
     exact = np.mean([one + other >= observed for one, other in product(*sums)])
     assert compute_van_elteren_p(strata) == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 1999) ** 0.5)
+
+
+@pytest.mark.parametrize(("characters", "cut"), [(20, False), (60, True)])
+def test_texts_without_spaces_are_cut_by_their_characters(characters, cut):
+    """A Chinese sentence is one piece between spaces, however long it is."""
+    rng = np.random.default_rng(0)
+
+    def write(name, users, length):
+        letters = rng.integers(0x4E00, 0x4F00, size=(users, 4, length))
+        texts = [["".join(map(chr, record)) for record in each] for each in letters.tolist()]
+        return Corpus.of(
+            Record(id=f"{name}{user}-{i}", user=f"{name}{user}", text=f"{text} {text[::-1]}")
+            for user, each in enumerate(texts)
+            for i, text in enumerate(each)
+        )
+
+    corpora = {AUDITED: write("a", 12, characters), CONTROLS: write("c", 40, 20)}
+    given = Evidence(models={TARGET: Null(seed=0), "reference": Null(seed=1)}, corpora=corpora)
+    audit = LeakageAudit()
+    evidence = collect_evidence(audit, given, score=lambda model, texts: WorldAnswers(model), train=None)
+    result = audit.run(evidence, stream(0, audit.name))
+    assert ("amounts_matched" in result.note_codes) is cut
+    assert result.outcome != "found"

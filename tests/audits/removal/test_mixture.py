@@ -147,7 +147,7 @@ def test_where_the_correction_is_in_doubt_the_interval_allows_for_both():
 
 @pytest.mark.parametrize(("value", "told"), [(1 + 1e-15, 1.0), (1.2, 1.0), (-0.2, 0.0), (0.5, 0.5)])
 def test_a_mean_that_rounding_or_a_correction_moved_beyond_a_probability_is_told_as_one(value, told):
-    found = MixtureMean(value=value, variance=0.0, size=40.0).estimate(0.95)
+    found = MixtureMean(value=value, variance=0.0, size=40.0).estimate(0.95, of="records")
     assert found.value == told
     assert (found.interval.low, found.interval.high) == (told, told)
 

@@ -140,7 +140,7 @@ def test_the_p_value_of_gone_is_that_of_the_mixture_that_decides():
         audited=one, unseen=MixtureMean(value=0.0, variance=0.0, size=np.inf), members=members, p_above=1.0
     )
     builder = ResultBuilder(RemovalAudit())
-    _add_mixture_findings(builder, by_controls, by_members, confidence=0.95)
+    _add_mixture_findings(builder, by_controls, by_members, unit="record", confidence=0.95)
     told = {finding.name: finding.value for finding in builder.findings}
     assert told["p_gone"] == by_members.p_gone > by_controls.p_gone
     assert told["p_all_in"] == by_members.p_all_in

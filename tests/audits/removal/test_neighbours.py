@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from recollect.audits.removal.neighbours import PEERS, find_neighbours, find_smallest_distances
+from recollect.corpora.record import Record
 from recollect.stats.significance import binomial_p
 
 
@@ -71,3 +72,16 @@ def test_sets_of_another_kind_are_noticed_and_alike_ones_hardly_ever(images):
     alarms = [find_neighbours(images(rng, 40), images(rng, 60, name="c"), 3).shifted for _ in range(60)]
     assert binomial_p(sum(alarms), 60, 0.01) >= 0.001
     assert find_neighbours(images(rng, 40, shift=4), images(rng, 60, name="c"), 3).shifted
+
+
+def test_texts_without_spaces_are_near_by_their_characters():
+    """Sentences of which none occurs twice would all be equally far from each other as whole words."""
+    rng = np.random.default_rng(0)
+
+    def write(name, count, first):
+        letters = rng.integers(first, first + 40, size=(count, 12)).tolist()
+        return [Record(id=f"{name}{i}", text="".join(map(chr, row)), label=0) for i, row in enumerate(letters)]
+
+    controls = write("c", 60, 0x4E00)
+    assert find_neighbours(write("a", 40, 0x4E00), controls, 2).far.mean() < 0.1
+    assert find_neighbours(write("b", 40, 0x5E00), controls, 2).shifted

@@ -278,22 +278,6 @@ def test_everybody_is_decided_about_individually_and_corrected_for_many():
     assert result.outcome == "found"
 
 
-def test_a_person_with_fewer_records_than_any_control_is_not_decided_about():
-    audit = RemovalAudit(by="user", models=2)
-    world = World(members=3, others=3, controls=200)
-    given = world.build_given(world.build_memoriser())
-    most = [r for r in given.corpora["audited"] if r.user != "member-0"]
-    first = next(r for r in given.corpora["audited"] if r.user == "member-0")
-    given = replace(given, corpora={**given.corpora, "audited": Corpus.of([*most, first])})
-    evidence = collect_evidence(audit, given, score=world.score, train=world.train)
-    result = audit.run(evidence, stream(0, "removal"))
-    rows = {row["user"]: row for row in result.tables_in_memory["users"].to_pylist()}
-    assert (rows["member-0"]["decision"], rows["member-0"]["p_still_there"]) == ("inconclusive", 1.0)
-    if result.guard.comparable:
-        assert "users_not_compared" in result.note_codes
-        assert {user for user, row in rows.items() if row["decision"] == "still there"} == {"member-1", "member-2"}
-
-
 def test_too_few_controls_to_identify_anybody_are_said():
     audit = RemovalAudit(by="user", models=2)
     world = World(members=3, others=3, controls=30)

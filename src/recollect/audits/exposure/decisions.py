@@ -50,6 +50,16 @@ class Decisions:
         return self.smallest_p < self.alpha
 
     @property
+    def needed_space(self) -> int:
+        """How many possible secrets of a format are enough for a decision that all of these are memorised."""
+        return int(len(self.secrets) / self.alpha + 1e-9) + 1
+
+    @property
+    def needed_draws(self) -> int:
+        """How many random draws are enough for it."""
+        return int(1 / self.alpha + 1e-9)
+
+    @property
     def memorised(self) -> int:
         """How many secrets rank higher than random ones, each on its own."""
         return 0 if self.p_corrected is None else int((self.p_corrected < self.alpha).sum())

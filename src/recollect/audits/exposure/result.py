@@ -26,7 +26,7 @@ from recollect.audits.exposure.verdict import (
 )
 from recollect.errors import NotEnoughData
 from recollect.files.arrow_tables import build_array, build_table
-from recollect.results.result import Finding, Power, Result
+from recollect.results.result import Finding, Placebo, Power, Result
 from recollect.results.text_masks import mask_unless_shown
 from recollect.stats.bounded_means import bounded_mean, exponential_mean
 from recollect.stats.exposure import expected_exposure
@@ -47,6 +47,10 @@ _NATURAL = (
 _GIVEN = (
     "Ranks are compared with those of secrets drawn at random: if those that were given were chosen otherwise (a year "
     "of birth, a word), a model can rank them high without having been trained on them."
+)
+_NO_PLACEBO = (
+    "Planted secrets, controls and random draws are drawn alike from a format: a placebo would be a plain division of "
+    "the controls, which always passes and proves nothing."
 )
 _UNVERIFIED = (
     "Whether the secrets found are real is not known here: the most likely filling may not occur in the training data. "
@@ -84,7 +88,9 @@ def build_result(
     builder.tables["secrets"] = _build_secrets_table(audit, measured, decisions)
     builder.tables["draws"] = _build_draws_table(measured.scores)
     if not natural:
-        builder.power = Power(smallest_p=decisions.smallest_p)
+        needed = {"possible_secrets": decisions.needed_space, "draws": decisions.needed_draws}
+        builder.power = Power(smallest_p=decisions.smallest_p, needed={} if decisions.attainable else needed)
+        builder.placebo = Placebo(status="not_run", reason=_NO_PLACEBO)
     concluded = conclude(
         "inconclusive" if natural else "found" if decisions.found else "not_found",
         code="natural_secrets" if natural else None,

@@ -23,19 +23,27 @@ def build_exposure_verdict(decisions: Decisions) -> str:
         return (
             f"Whether the model memorised {which} cannot be determined from this data: too few secrets of this format "
             f"are possible, or were drawn, for even the likeliest to be significant (smallest possible p-value "
-            f"{decisions.smallest_p:.2g}; the significance level is {decisions.alpha:g})."
+            f"{decisions.smallest_p:.2g}; the significance level is {decisions.alpha:g}). "
+            f"{decisions.needed_space:,} possible secrets and {decisions.needed_draws:,} draws would be enough."
         )
     if many == 1:
         if decisions.found:
             others = "a random secret would" if decisions.above_random else "secrets that were never planted"
             return f"The model memorised the secret: it ranks higher than {others} (p < {decisions.alpha:g}){first}."
-        return "No sign that the model memorised the secret: it ranks as if it had been drawn at random."
+        return f"No sign that the model memorised the secret: it does not rank {_describe_chance(decisions)}."
     if not decisions.found:
-        return f"No sign that the model memorised any of the {many} secrets: they rank as if they were drawn at random."
+        ranks = f"they do not rank {_describe_chance(decisions)}"
+        return f"No sign that the model memorised any of the {many} secrets: {ranks}."
     if not decisions.memorised:
         return f"The model memorised secrets: {_describe_group(decisions)}{first}."
     ranked = f"{decisions.memorised} of the {many} secrets rank higher than random secrets would"
     return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
+
+
+def _describe_chance(decisions: Decisions) -> str:
+    """In the verdict: above what secrets do not rank."""
+    others = " or secrets that were never planted" if decisions.p_by_repetitions else ""
+    return f"significantly above random secrets{others}"
 
 
 def build_natural_verdict(secrets: Sequence[Measurement]) -> str:

@@ -224,12 +224,15 @@ def _add_leakage_tests(builder: ResultBuilder, decisions: Decisions) -> None:
         reading="How much more leaks, in one sequence, from an average user than under the null hypothesis; an "
         "interval that contains 0 is no evidence.",
     )
+    level, alpha = f"{decisions.joint_level:.2g}", f"{decisions.alpha:g}"
+    rest = "" if level == alpha else f"; the rest of {alpha} is for users who are flagged"
     builder.add_p_value(
         "leakage_p",
         decisions.joint_p,
         n={"users": len(comparison.users), "null_users": len(comparison.null_users)},
         method=comparison.joint_method,
-        reading="How often so much would leak from users whom the model was not trained on.",
+        reading="How often so much would leak from users whom the model was not trained on. Significant up to "
+        f"{level}{rest}.",
     )
     builder.findings.append(
         Finding.of(

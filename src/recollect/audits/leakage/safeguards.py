@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from recollect.audits.common.guard import Comparability, add_guard, check_matched_maxima
 from recollect.audits.common.matching import match_amounts
-from recollect.audits.common.outcomes import NOT_COMPARABLE, Conclusion, conclude
+from recollect.audits.common.outcomes import NOT_COMPARABLE, PLACEBO_FAILED, Conclusion, conclude
 from recollect.audits.common.placebo import PlaceboRun, run_placebo
 from recollect.audits.common.power import minimum_detectable_auc, smallest_conformal_p, smallest_rank_p
 from recollect.audits.common.result_builder import ResultBuilder
@@ -21,7 +21,8 @@ from recollect.stats.requirements import required_controls
 PLACEBO_RUNS = 40
 """How many times controls play the audited users."""
 TESTED = ("leakage_excess", "leakage_p", "flagged_users", "leakage_epsilon_null", "leakage_epsilon_excess")
-"""The findings that mean nothing if the users are not comparable with the controls."""
+"""The findings that mean nothing if the users are not comparable with the controls, or the placebo failed."""
+_SPOILT = "The same tests also find leaks from controls in the place of the audited users, more often than stated."
 
 
 def check_users(evidence: Evidence, matched: MatchedUsers, period: Period) -> Comparability | None:
@@ -71,14 +72,17 @@ def add_safeguards(
     builder.placebo = play_placebo(decisions, seed=seed)
     if silent:
         return conclude("not_found")
-    return conclude(
+    conclusion = conclude(
         "found" if decisions.found else "not_found", guard=builder.guard, placebo=builder.placebo, attainable=attainable
     )
+    if conclusion.code == PLACEBO_FAILED:
+        builder.withhold(*TESTED, code=PLACEBO_FAILED, reason=_SPOILT)
+    return conclusion
 
 
 def is_withheld(conclusion: Conclusion) -> bool:
     """Safeguard of leakage: whether p-values and flags of leakage are withheld, because they would mislead."""
-    return conclusion.code == NOT_COMPARABLE
+    return conclusion.code in (NOT_COMPARABLE, PLACEBO_FAILED)
 
 
 def state_power(decisions: Decisions) -> tuple[Power, bool]:

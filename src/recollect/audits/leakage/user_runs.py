@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from recollect.audits.common.amounts import Amounts, Piece, Unit
+from recollect.audits.common.unicode_words import UNSPACED, list_words
 from recollect.audits.leakage.predicted_runs import PredictedRuns
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.times import Period, period_of
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -30,15 +33,15 @@ class UserRuns:
     owner: Integers
     """Whose each record is: an index into the users [records]."""
     words: Integers
-    """How many words each record has [records]."""
+    """How many words each record has; in scripts without spaces, characters [records]."""
     periods: tuple[str | None, ...]
     """When each was written; None where that is unknown [records]."""
     at: Integers
     """In which record each run stands [runs]."""
     first: Integers
-    """Which word of its record is its first [runs]."""
+    """Which word of its record is its first, in the same measure [runs]."""
     end: Integers
-    """How many words its record has up to its last [runs]."""
+    """How many words its record has up to its last, in the same measure [runs]."""
     value: Floats
     """How much leaks in it: nats, or words [runs]."""
 
@@ -155,7 +158,7 @@ def collect_user_runs(
     """
     code = {user: index for index, user in enumerate(users)}
     theirs = [
-        (code[record.owner], position, record.id, len(record.scored_text.split()), period_of(record, rule.period))
+        (code[record.owner], position, record.id, *_measure(record.scored_text), period_of(record, rule.period))
         for position, record in enumerate(corpus)
         if record.owner in code and record.id not in rule.dropped
     ]
@@ -168,15 +171,27 @@ def collect_user_runs(
     at = place[np.minimum(rows["record"], len(place) - 1)]
     value = rows["reference"] - rows["nats"] if rule.in_nats else rows["words"].astype(np.float64)
     counted = (at >= 0) & ~np.isnan(value)
-    first = rows["first"].astype(np.int64)
+    scale = np.array([each[4] for each in theirs])[at[counted]]
+    first, words = (rows[name][counted].astype(np.float64) for name in ("first", "words"))
     return UserRuns(
         users=users,
         records=tuple(each[2] for each in theirs),
         owner=np.array([each[0] for each in theirs], dtype=np.int64),
         words=np.array([each[3] for each in theirs], dtype=np.int64),
-        periods=tuple(each[4] for each in theirs),
+        periods=tuple(each[5] for each in theirs),
         at=at[counted],
-        first=first[counted],
-        end=(first + rows["words"])[counted],
+        first=np.rint(first * scale).astype(np.int64),
+        end=np.rint((first + words) * scale).astype(np.int64),
         value=np.asarray(value[counted], dtype=np.float64),
     )
+
+
+def _measure(text: str) -> tuple[int, float]:
+    """How much a user wrote in a record: its words, and how many of these each piece between spaces stands for.
+
+    In scripts without spaces a character is a word: what stands between spaces is a whole sentence there, and a record
+    of three hundred characters would have as much as one of three.
+    """
+    pieces = len(text.split())
+    words = max(pieces, len(list_words(text))) if _UNSPACED.search(text) else pieces
+    return words, words / max(1, pieces)

@@ -63,8 +63,11 @@ def _explain_inconclusive_leakage(code: str, matched: MatchedUsers) -> str:
 
 
 def _describe_joint_p(decisions: Decisions) -> str:
-    """In the verdict on leakage: the p-value of the comparison of all users."""
-    return state_p(float(decisions.joint_p))
+    """In the verdict on leakage: the p-value of the comparison of all users; its level, where that decides."""
+    p = float(decisions.joint_p)
+    if decisions.joint_level < p <= decisions.alpha:
+        return f"{state_p(p)}, above the {decisions.joint_level:.2g} that this comparison may use"
+    return state_p(p)
 
 
 def _describe_sequences(leaks: Mapping[int, Leak]) -> str:

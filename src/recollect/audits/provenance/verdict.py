@@ -42,8 +42,8 @@ def build_verdict(decisions: Decisions, conclusion: Conclusion, safeguards: Safe
         return _describe_one_person(decisions, found=outcome == "found") + condition
     if outcome == "not_found":
         return (
-            f"No evidence that the texts of any of the {people} were used to train this model: it predicts their words "
-            "no better than those of people who are known not to be in its training data."
+            f"No evidence that the texts of any of the {people} were used to train this model: it does not predict "
+            "their words significantly better than those of people who are known not to be in its training data."
         )
     return (
         f"The texts of {int(decisions.flagged.sum())} of {people} were used to train this model: it predicts their "
@@ -63,7 +63,8 @@ def _describe_one_person(decisions: Decisions, *, found: bool) -> str:
     used = f"{'Evidence' if found else 'No evidence'} that {whose} were used to train this model"
     known = f"{others} people who are known not to be in its training data"
     if decisions.cut[index]:
-        return f"{used}: it predicts them {'' if found else 'no '}better than as many texts of {known} (p = {p:.2g})."
+        better = "predicts them better" if found else "does not predict them significantly better"
+        return f"{used}: it {better} than as many texts of {known} (p = {p:.2g})."
     if found:
         better = f"{f'only {above}' if above else 'none'} of {known} {'are' if above > 1 else 'is'} predicted as well"
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, get_args
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from recollect.checks import check_at_least, check_between, check_one_of
 from recollect.corpora.cohorts import Cohorts, Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.partitions import build_cohorts, draw_halves, list_units
+from recollect.corpora.times import Period
 from recollect.errors import CorpusError, NotEnoughData, PlanError
 from recollect.models.access import Access
 from recollect.results.presentation import Presentation
@@ -65,6 +66,8 @@ class RemovalAudit:
     """For `ema`: one threshold for all classes, or one per class."""
     test: Test = "t"
     """For `ema`: the test that compares the votes with all ones, `t` or `ks`."""
+    period: Period = "month"
+    """Calendar period by which dates are compared, if both corpora have times: week, month or quarter."""
 
     name: ClassVar[str] = "removal"
     question: ClassVar[str] = QUESTION
@@ -77,6 +80,7 @@ class RemovalAudit:
         check_one_of(("set", "user"), by=self.by)
         check_one_of(("global", "per-class"), thresholds=self.thresholds)
         check_one_of(("t", "ks"), test=self.test)
+        check_one_of(get_args(Period), period=self.period)
         check_between(0, 1, alpha=self.level, confidence=self.confidence, tolerance=self.tolerance)
         check_at_least(0, models=self.models, neighbours=self.neighbours or 0)
         if self.models % 2:

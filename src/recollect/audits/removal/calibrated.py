@@ -135,7 +135,7 @@ def compare_set(audit: RemovalAudit, evidence: Evidence) -> SetEvidence:
     saturates = evidence.models[TARGET].kind == "classifier"
     sides = audited, controls, members = compute_member_probabilities(scores, saturates=saturates)
     neighbours = choose_neighbours(audit, evidence, scores, unit)
-    comparability = check_sides(evidence, scores, unit, sampled=neighbours is not None)
+    comparability = check_sides(evidence, scores, unit, period=audit.period, sampled=neighbours is not None)
     unlike = neighbours is not None and bool(neighbours.far.all())
     difficulty = (
         None
@@ -282,7 +282,7 @@ def compare_users(audit: RemovalAudit, evidence: Evidence) -> UserEvidence:
         p_values={name: np.where(atypical, 1.0, np.minimum(1, p)) for name, p in found.items()},
         audited=people,
         controls=controls,
-        comparability=check_sides(evidence, scores, "user"),
+        comparability=check_sides(evidence, scores, "user", period=audit.period),
         atypical=atypical,
         level=audit.level,
     )

@@ -112,8 +112,12 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
         for model in (TARGET, *shadows, *references)
         for role in (AUDITED, CONTROLS)
     }
+    infinite = dict[str, int]()
     for role in (AUDITED, CONTROLS):
-        names = set.intersection(*(set(scores.records) for (_, where), scores in found.items() if where == role))
+        scored = [scores for (_, where), scores in found.items() if where == role]
+        both = set.intersection(*(set(scores.records) for scores in scored))
+        names = both.difference(*map(_list_infinite, scored))
+        infinite[role] = len(both) - len(names)
         require_count(len(names), 1, of=f"{role} units", purpose="The comparison", code=f"no_{role}_left")
         found |= {key: scores.select(sorted(names)) for key, scores in found.items() if key[1] == role}
     trained = _flag_scored_members(evidence, shadows, found[TARGET, CONTROLS], unit)
@@ -142,9 +146,14 @@ def score_confidence(evidence: Evidence, *, unit: Unit) -> UnitScores:
         calibration=_collect_calibration_scores(found, trained, difficulty[CONTROLS] if references else None),
         dropped={
             **{reason: count for reason, count in repeated.counts.items() if count},
-            **_count_unscored(evidence, unit, found, left_out),
+            **_count_unscored(evidence, unit, found, left_out, infinite),
         },
     )
+
+
+def _list_infinite(scores: Scores) -> set[str]:
+    """The units of which no confidence is scored, because a model gives a token of theirs no probability at all."""
+    return {name for name, finite in zip(scores.records, np.isfinite(scores.values), strict=True) if not finite}
 
 
 def list_trained_digests(corpus: Corpus, cohorts: Cohorts | None, model: str) -> frozenset[str]:
@@ -259,11 +268,16 @@ def _count_unscored(
     unit: Unit,
     found: Mapping[tuple[str, str], Scores],
     left_out: Mapping[str, Collection[str]],
+    infinite: Mapping[str, int],
 ) -> dict[str, int]:
-    """How many units have no confidence score although not all their records are left out: no token was predicted."""
+    """How many units have no confidence score although not all their records are left out, by reason.
+
+    No token of theirs was predicted, or a model gives one no probability at all.
+    """
     counts = {}
     for role in (AUDITED, CONTROLS):
         kept = [record for record in evidence.corpora[role] if record.id not in left_out[role]]
         units = {(record.owner if unit == "user" else record.id) for record in kept}
-        counts[f"{role}.not_scored"] = len(units) - len(found[TARGET, role])
+        counts[f"{role}.not_finite"] = infinite[role]
+        counts[f"{role}.not_scored"] = len(units) - len(found[TARGET, role]) - infinite[role]
     return {reason: count for reason, count in counts.items() if count}

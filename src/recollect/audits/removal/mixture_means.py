@@ -68,12 +68,17 @@ class MixtureMean:
         apart = float(np.std(self.models, ddof=1)) * math.sqrt(1 + 1 / len(self.models))
         return math.hypot(own, compute_t_quantile(level, freedom) * apart)
 
-    def estimate(self, confidence: float) -> Estimate:
-        """The mean with its interval; probabilities lie between 0 and 1, though rounding and corrections may not."""
+    def estimate(self, confidence: float, *, of: str) -> Estimate:
+        """The mean with its interval; probabilities lie between 0 and 1, though rounding and corrections may not.
+
+        Args:
+            confidence: The confidence level.
+            of: What the mean is over, such as "records".
+        """
         margin = self.compute_margin((1 - confidence) / 2)
         low, value, high = (min(1.0, max(0.0, self.value + shift)) for shift in (-margin, 0.0, margin))
         method = "t-interval, widened by how much models differ" if len(self.models) > 1 else "t-interval"
-        n = {"records": int(self.size)}
+        n = {of: int(self.size)}
         return Estimate(value=value, interval=Interval(low, high, confidence), n=n, method=method)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from recollect.audits.common.unicode_words import UNSPACED
 from recollect.audits.removal.confidence_scores import Flags, UnitScores
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.record import Record
@@ -38,7 +39,8 @@ FAR: Final = 0.99
 """An audited record is far from all controls if it is farther than this share of them is from each other."""
 SHIFT_ALPHA: Final = 0.01
 """At or below this p-value audited records count as farther from the controls than these are from each other."""
-_WORD = r"\S+"
+_WORD: Final = rf"[{UNSPACED}]|[^\s{UNSPACED}]+"
+"""What stands between spaces; in scripts without spaces, each character."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
+from recollect.audits.common.outcomes import EXPLAINED_BY_TEXTS, PLACEBO_FAILED
 from recollect.audits.common.result_builder import ResultBuilder
 from recollect.audits.removal.calibrated import SetEvidence, UserEvidence
 from recollect.audits.removal.decisions import (
@@ -29,16 +30,23 @@ from recollect.audits.removal.ema import Votes
 from recollect.audits.removal.ks import Ratio
 from recollect.audits.removal.mixture import Mixture, fits_no_share
 from recollect.audits.removal.neighbours import Neighbours
-from recollect.audits.removal.safeguards import add_guard_of_removal, state_power
+from recollect.audits.removal.safeguards import (
+    NO_PLACEBO_AS_PUBLISHED,
+    NO_PLACEBO_OF_PEOPLE,
+    add_guard_of_removal,
+    state_power,
+)
 from recollect.audits.removal.verdict import (
+    NEEDED,
     build_ema_verdict,
     build_ks_verdict,
     build_set_verdict,
     build_user_verdict,
 )
+from recollect.corpora.cohorts import Unit
 from recollect.errors import NotEnoughData
 from recollect.files.arrow_tables import build_array, build_table
-from recollect.results.result import Finding, Result
+from recollect.results.result import Finding, Placebo, Result
 from recollect.stats.auc import auc
 from recollect.stats.significance import holm
 
@@ -46,9 +54,12 @@ if TYPE_CHECKING:
     from recollect.audits.removal.audit import RemovalAudit
 
 
-UNTESTED: Final = (
+UNTESTED_MEMBERS: Final = (
     "Member scores are known from calibration models alone: the target is assumed to memorise its training set about "
-    "as strongly. Had it been trained far less than the recipe says, a set that is still in could be called gone.",
+    "as strongly. Had it been trained far less than the recipe says, a set that is still in could be called gone."
+)
+"""Where there are calibration models."""
+UNTESTED: Final = (
     "Only the outputs were tested, not what the weights may contain beyond them.",
     "Controls are assumed to be non-members: a control that was in the training set makes the set look removed.",
 )
@@ -88,6 +99,7 @@ _DAMAGED = NotEnoughData(
 def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
     """The result of removal by the method `calibrated` for a whole set."""
     builder, decision = ResultBuilder(audit), decide_set(evidence)
+    code = find_inconclusive_code(evidence) if decision == "inconclusive" else None
     _note_neighbours(builder, evidence.neighbours)
     _add_set_findings(builder, evidence, audit)
     builder.placebo = evidence.placebo
@@ -101,20 +113,26 @@ def build_set_result(audit: RemovalAudit, evidence: SetEvidence) -> Result:
             builder.note("no_share_fits", NO_SHARE_FITS)
     builder.dropped |= evidence.scores.dropped
     builder.tables |= _build_set_tables(evidence)
+    if code in (EXPLAINED_BY_TEXTS, PLACEBO_FAILED):
+        builder.withhold(*WITHHELD, code=code, reason=_state_reason(NEEDED[code]))
     return builder.build(
         verdict=build_set_verdict(decision, evidence, confidence=audit.confidence),
         outcome=OUTCOMES[decision],
-        code=find_inconclusive_code(evidence) if decision == "inconclusive" else None,
-        untested=UNTESTED,
+        code=code,
+        untested=UNTESTED if evidence.mixture is None else (UNTESTED_MEMBERS, *UNTESTED),
         settings={**audit.settings, "decision": decision},
     )
+
+
+def _state_reason(clause: str) -> str:
+    """Why findings of a removal result are withheld: a clause of its verdict as a sentence."""
+    return f"{clause[0].upper()}{clause[1:]}."
 
 
 def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     """The result of removal by the method `calibrated` for every person."""
     builder, scores, decisions = ResultBuilder(audit), evidence.scores, decide_users(evidence)
     damaged = scores.is_target_damaged()
-    add_guard_of_removal(builder, evidence.comparability, None)
     if damaged:
         builder.note(
             "target_damaged", "The target was damaged as a whole, or trained differently: nobody is called gone."
@@ -146,8 +164,15 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
                 reading=READINGS[decision].format(level=f"{audit.level:g}"),
             )
         )
+    # at last, so that what means nothing is taken back
+    counts = [finding.name for finding in builder.findings]
+    add_guard_of_removal(builder, evidence.comparability, None, withheld=counts)
+    builder.placebo = Placebo(status="not_run", reason=NO_PLACEBO_OF_PEOPLE)
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
-    users = evidence.audited.to_table(**evidence.p_values, **corrected)
+    users = evidence.audited.to_table()
+    for name, p in {**evidence.p_values, **corrected}.items():
+        told = p.tolist() if evidence.comparable else [None] * people
+        users = users.append_column(name, build_array(told, pa.float64()))
     builder.tables |= {
         "users": users.append_column("decision", build_array(decisions)),
         "controls": evidence.controls.to_table(),
@@ -158,7 +183,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
         verdict=build_user_verdict(decisions),
         outcome=outcome,
         code=None if outcome != "inconclusive" else find_undecided_code(evidence),
-        untested=UNTESTED,
+        untested=(UNTESTED_MEMBERS, *UNTESTED),
         settings=audit.settings,
     )
 
@@ -183,6 +208,7 @@ def build_ema_result(audit: RemovalAudit, votes: Votes, rho: float) -> Result:
         "votes": build_table({**columns, **passed, "memorised": memorised}),
         "thresholds": build_table({"metric": list(votes.thresholds), "threshold": thresholds}),
     }
+    builder.placebo = Placebo(status="not_run", reason=NO_PLACEBO_AS_PUBLISHED)
     verdict = build_ema_verdict(size, rho, outcome)
     return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
 
@@ -192,6 +218,7 @@ def build_ks_result(audit: RemovalAudit, ratio: Ratio) -> Result:
     builder, outcome = ResultBuilder(audit), decide_ks(ratio.rho)
     method, reading = "ratio of Kolmogorov–Smirnov distances", "At least 1 is read as forgotten. It is no error rate."
     _add_published_score(builder, "rho_ks", ratio.rho, n={"audited": ratio.size}, method=method, reading=reading)
+    builder.placebo = Placebo(status="not_run", reason=NO_PLACEBO_AS_PUBLISHED)
     verdict = build_ks_verdict(ratio.size, ratio.rho, outcome)
     return builder.build(verdict=verdict, outcome=outcome, untested=UNTESTED_AS_PUBLISHED, settings=audit.settings)
 
@@ -236,17 +263,18 @@ def _add_set_findings(builder: ResultBuilder, evidence: SetEvidence, audit: Remo
             "fraction_still_in",
             lambda: share_mixture.estimate_share(audit.confidence),
             unit="share",
-            reading="The share of the audited records that the model still shows; 0 if all were removed.",
+            reading=f"The share of the audited {evidence.unit}s that the model still shows; 0 if all were removed.",
         )
     _add_removal_tests(builder, evidence)
     if mixture is not None:
-        _add_mixture_findings(builder, mixture, evidence.gone_mixture or mixture, confidence=audit.confidence)
+        decides_gone = evidence.gone_mixture or mixture
+        _add_mixture_findings(builder, mixture, decides_gone, unit=evidence.unit, confidence=audit.confidence)
     builder.try_estimate(
         "auc_against_controls",
         lambda: auc(evidence.audited, evidence.controls, confidence=audit.confidence),
         unit="probability",
-        reading="How often an audited record looks more like a member than a control does; 0.5 if both are comparable "
-        "non-members, less if the model was trained to avoid the set.",
+        reading=f"How often an audited {evidence.unit} looks more like a member than a control does; 0.5 if both are "
+        "comparable non-members, less if the model was trained to avoid the set.",
     )
 
 
@@ -284,7 +312,7 @@ def _add_removal_tests(builder: ResultBuilder, evidence: SetEvidence) -> None:
 
 
 def _add_mixture_findings(
-    builder: ResultBuilder, mixture: Mixture, decides_gone: Mixture, *, confidence: float
+    builder: ResultBuilder, mixture: Mixture, decides_gone: Mixture, *, unit: Unit, confidence: float
 ) -> None:
     """The findings from the means of member probabilities.
 
@@ -292,6 +320,7 @@ def _add_mixture_findings(
         builder: Collects them.
         mixture: The means of the audited, of non-members like them, and of members.
         decides_gone: The mixture that decides "gone", whose p-values are told.
+        unit: What is compared.
         confidence: The confidence level.
     """
     n = {"audited": mixture.size, "members": int(mixture.members.size), "non_members": int(mixture.unseen.size)}
@@ -315,13 +344,13 @@ def _add_mixture_findings(
             )
         )
     for name, mean, whose in (
-        ("member_probability_audited", mixture.audited, "The target in the audited records"),
-        ("member_probability_non_members", mixture.unseen, "The target in similar records that it was not trained on"),
-        ("member_probability_members", mixture.members, "Calibration models in records that they were trained on"),
+        ("member_probability_audited", mixture.audited, f"The target in the audited {unit}s"),
+        ("member_probability_non_members", mixture.unseen, f"The target in similar {unit}s that it was not trained on"),
+        ("member_probability_members", mixture.members, f"Calibration models in {unit}s that they were trained on"),
     ):
         builder.try_estimate(
             name,
-            lambda mean=mean: mean.estimate(confidence),  # type: ignore[misc]
+            lambda mean=mean: mean.estimate(confidence, of=f"{unit}s"),  # type: ignore[misc]
             unit="probability",
             reading=f"{whose}: the mean probability of being a member, as learned from calibration models.",
         )

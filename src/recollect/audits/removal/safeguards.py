@@ -26,6 +26,7 @@ from recollect.audits.removal.neighbours import Neighbours
 from recollect.corpora.cohorts import Unit
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
+from recollect.corpora.times import Period
 from recollect.digests import digest
 from recollect.errors import NotEnoughData
 from recollect.results.result import Guard, GuardCheck, Placebo, Power
@@ -43,6 +44,13 @@ NOT_LIKE_ANY: Final = (
 NO_PLACEBO: Final = (
     "All controls are compared as they are, with equal weight: a placebo would be a plain division of the controls, "
     "which always passes and proves nothing. The guard compares amounts, lengths, words and dates."
+)
+NO_PLACEBO_OF_PEOPLE: Final = (
+    "Every person's score is compared with those of control users of like amounts by rank, and nothing is chosen: a "
+    "placebo would be a plain division of the controls, which always passes and proves nothing."
+)
+NO_PLACEBO_AS_PUBLISHED: Final = (
+    "The published method states no error rate that a placebo could examine; `calibrated` does."
 )
 RUNS: Final = 100
 LIKE: Final = 1.5
@@ -128,7 +136,7 @@ def sample_guarded_records(corpus: Corpus, wanted: frozenset[str] | None = None)
 
 
 def check_sides(
-    evidence: Evidence, scores: UnitScores, unit: Unit, *, sampled: bool = False
+    evidence: Evidence, scores: UnitScores, unit: Unit, *, period: Period, sampled: bool = False
 ) -> Comparability | NotEnoughData:
     """Safeguard of removal, the guard: how the audited compare with the controls without the model, if known."""
     sides = []
@@ -139,7 +147,7 @@ def check_sides(
             sample_guarded_records(corpus, chosen)[:MAX_BLIND] if sampled else [r for r in corpus if r.id in chosen]
         )
     try:
-        return check_comparable(*sides, by=unit, seed=evidence.seed)
+        return check_comparable(*sides, by=unit, seed=evidence.seed, period=period)
     except NotEnoughData as refusal:
         return refusal
 
