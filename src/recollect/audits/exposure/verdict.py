@@ -30,9 +30,9 @@ def build_exposure_verdict(decisions: Decisions) -> str:
         if decisions.found:
             others = "a random secret would" if decisions.above_random else "secrets that were never planted"
             return f"The model memorised the secret: it ranks higher than {others} (p < {decisions.alpha:g}){first}."
-        return f"No sign that the model memorised the secret: it does not rank {_describe_chance(decisions)}."
+        return f"No sign that the model memorised the secret: it does not rank {_describe_null(decisions)}."
     if not decisions.found:
-        ranks = f"they do not rank {_describe_chance(decisions)}"
+        ranks = f"they do not rank {_describe_null(decisions)}"
         return f"No sign that the model memorised any of the {many} secrets: {ranks}."
     if not decisions.memorised:
         return f"The model memorised secrets: {_describe_group(decisions)}{first}."
@@ -40,7 +40,7 @@ def build_exposure_verdict(decisions: Decisions) -> str:
     return f"The model memorised secrets: {ranked} (each at p < {decisions.alpha:g}){first}."
 
 
-def _describe_chance(decisions: Decisions) -> str:
+def _describe_null(decisions: Decisions) -> str:
     """In the verdict: above what secrets do not rank."""
     others = " or secrets that were never planted" if decisions.p_by_repetitions else ""
     return f"significantly above random secrets{others}"

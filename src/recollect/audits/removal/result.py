@@ -171,8 +171,8 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     corrected = {f"{name}_corrected": holm(p) for name, p in evidence.p_values.items()}
     users = evidence.audited.to_table()
     for name, p in {**evidence.p_values, **corrected}.items():
-        told = p.tolist() if evidence.comparable else [None] * people
-        users = users.append_column(name, build_array(told, pa.float64()))
+        values = p.tolist() if evidence.comparable else [None] * people
+        users = users.append_column(name, build_array(values, pa.float64()))
     builder.tables |= {
         "users": users.append_column("decision", build_array(decisions)),
         "controls": evidence.controls.to_table(),
