@@ -41,6 +41,7 @@ def test_numbers_of_people_are_taken_back_if_these_are_not_comparable():
     _, given = cut_first_person(world, world.build_given(world.build_memoriser()))
     result = judge(audit, given, world)
     assert (result.outcome, result.outcome_code) == ("inconclusive", NOT_COMPARABLE)
+    assert "the 6 people were removed. The audited and the controls differ in records per user" in result.verdict
     assert not [each.name for each in result.findings if each.name.startswith("users_")]
     assert {each.finding for each in result.withheld} >= {"users_still_there", "users_gone"}
     rows = result.tables_in_memory["users"].to_pylist()

@@ -247,7 +247,13 @@ class UserEvidence:
     @property
     def comparable(self) -> bool:
         """Whether nothing that can be seen without the model tells the people and the controls apart."""
-        return isinstance(self.comparability, NotEnoughData) or self.comparability.comparable
+        return self.difference is None
+
+    @property
+    def difference(self) -> str | None:
+        """In which respects people and controls differ, and what controls would do; None if they are comparable."""
+        found = self.comparability
+        return None if isinstance(found, NotEnoughData) or found.comparable else found.reason
 
     @property
     def needed_controls(self) -> int:

@@ -180,7 +180,7 @@ def build_user_result(audit: RemovalAudit, evidence: UserEvidence) -> Result:
     builder.dropped |= scores.dropped
     outcome = decide_users_outcome(decisions)
     return builder.build(
-        verdict=build_user_verdict(decisions),
+        verdict=build_user_verdict(decisions, evidence.difference),
         outcome=outcome,
         code=None if outcome != "inconclusive" else find_undecided_code(evidence),
         untested=(UNTESTED_MEMBERS, *UNTESTED),

@@ -51,14 +51,23 @@ def build_set_verdict(decision: Decision, evidence: SetEvidence, *, confidence: 
     return f"It cannot be determined from {records} whether they were removed; {_describe_need(evidence)}."
 
 
-def build_user_verdict(decisions: NDArray[np.str_]) -> str:
+def build_user_verdict(decisions: NDArray[np.str_], unlike: str | None = None) -> str:
     """The verdict on whether people were removed: how many there are by decision.
+
+    Args:
+        decisions: About each person.
+        unlike: In which respects the people differ from the controls, if they are not comparable: one or two sentences.
 
     >>> build_user_verdict(np.array(["gone", "still there", "inconclusive", "gone"]))
     'Of 4 people: 1 still there, 2 gone, 1 undetermined.'
     >>> build_user_verdict(np.array(["gone"]))
     "Gone: there is no sign of the person's records in the model."
     """
+    if unlike is not None:
+        whose = (
+            "the person's records" if len(decisions) == 1 else f"the records of any of the {len(decisions):,} people"
+        )
+        return f"It cannot be determined from this data whether {whose} were removed. {unlike}"
     if len(decisions) == 1:
         return _describe_removed_person(decisions[0])
     counts = {decision: int((decisions == decision).sum()) for decision in DECISIONS}
