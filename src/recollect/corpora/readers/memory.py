@@ -114,7 +114,8 @@ def read_frame_rows(shard: Shard, wanted: frozenset[str]) -> Iterator[NumberedRo
     frame = shard.content
     positions = _find_frame_positions(frame, wanted)
     for start in range(0, len(frame), arrow_rows.ROWS_PER_BATCH):
-        some = frame.iloc[start : start + arrow_rows.ROWS_PER_BATCH]
+        # a copy: pandas keeps a reference to every view for a while
+        some = frame.take(range(start, min(len(frame), start + arrow_rows.ROWS_PER_BATCH)))
         columns = [some.iloc[:, position].tolist() for position in positions.values()]
         for number, cells in enumerate(zip(*columns, strict=True), start + 1):
             yield number, _to_plain_row(dict(zip(positions, cells, strict=True)))
