@@ -106,10 +106,18 @@ def test_a_secret_among_few_possible_ones_can_never_be_found(format, attainable)
 
 @pytest.mark.parametrize("secrets", [1, 3])
 def test_as_many_possible_secrets_and_draws_as_are_said_to_be_enough_are_enough(secrets):
-    decisions = decide([measured(3.3, planted=None, p=0.1)] * secrets, alpha=0.05, at_random=True)
-    space, draws = decisions.needed_space, decisions.needed_draws
-    assert secrets / space < 0.05 <= secrets / (space - 1)
-    assert 1 / (1 + draws) < 0.05 <= 1 / draws
+    def attainable(space, draws):
+        format = f"{{choice:{'|'.join(f'x{i}' for i in range(space))}}}"
+        return decide_on(format, draws).attainable
+
+    def decide_on(format, draws):
+        return decide([measured(3.3, planted=None, format=format)] * secrets, alpha=0.05, at_random=True, draws=draws)
+
+    said = decide_on("{digits:1}", 5)
+    assert not said.attainable
+    assert attainable(said.needed_space, said.needed_draws)
+    assert not attainable(said.needed_space - 1, said.needed_draws)
+    assert not attainable(said.needed_space, said.needed_draws - 1)
 
 
 def test_few_draws_bound_the_smallest_p_value_unless_ranks_are_counted():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from recollect.audits.common.matching import match_units
 from recollect.audits.leakage.audit import LeakageAudit
 from recollect.audits.leakage.comparison import Comparison, compute_van_elteren_p
 from recollect.audits.leakage.decisions import bound_false_flags, decide
-from recollect.audits.leakage.user_runs import UserRuns
+from recollect.audits.leakage.user_runs import RunRule, UserRuns, collect_user_runs
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
 from recollect.corpora.record import Record
@@ -171,8 +172,31 @@ def test_tied_strata_are_permuted_independently_as_all_combinations_are():
     assert compute_van_elteren_p(strata) == pytest.approx(exact, abs=4 * (exact * (1 - exact) / 1999) ** 0.5)
 
 
-@pytest.mark.parametrize(("characters", "cut"), [(20, False), (60, True)])
-def test_texts_without_spaces_are_cut_by_their_characters(characters, cut):
+@pytest.mark.parametrize(
+    ("text", "words", "first", "end"),
+    [
+        ("one two three, four", 4, 1, 3),
+        ("我爱你们 十二十二", 8, 4, 8),
+        ("我爱 python 很好", 5, 2, 5),
+        ("a, b - c", 4, 1, 3),
+    ],
+)
+def test_runs_stand_where_their_words_do_and_without_spaces_where_their_characters_do(text, words, first, end):
+    """A run from the second of the pieces between spaces on, two pieces long if there are so many."""
+    pieces = len(text.split())
+    fields = [("k", int), ("record", int), ("first", int), ("words", int), ("reference", float), ("nats", float)]
+    row = (1, 0, 1, min(2, pieces - 1), 3.0, 1.0)
+    read = SimpleNamespace(store=SimpleNamespace(select=lambda unique: np.array([row], dtype=fields)))
+    corpus = Corpus.of([Record(id="r", user="ann", text=text)])
+    runs = collect_user_runs(corpus, ("ann",), read, np.ones(1, dtype=bool), RunRule(k=1, in_nats=True))
+    assert (runs.words.tolist(), runs.first.tolist(), runs.end.tolist()) == ([words], [first], [end])
+    assert runs.score().tolist() == [2.0]
+    assert runs.score(np.array([end])).tolist() == [2.0]
+    assert runs.score(np.array([end - 1])).tolist() == [0.0]
+
+
+@pytest.mark.parametrize(("characters", "others", "cut"), [(20, 20, False), (60, 20, True), (20, 60, True)])
+def test_texts_without_spaces_are_cut_by_their_characters(characters, others, cut):
     """A Chinese sentence is one piece between spaces, however long it is."""
     rng = np.random.default_rng(0)
 
@@ -185,7 +209,7 @@ def test_texts_without_spaces_are_cut_by_their_characters(characters, cut):
             for i, text in enumerate(each)
         )
 
-    corpora = {AUDITED: write("a", 12, characters), CONTROLS: write("c", 40, 20)}
+    corpora = {AUDITED: write("a", 12, characters), CONTROLS: write("c", 40, others)}
     given = Evidence(models={TARGET: Null(seed=0), "reference": Null(seed=1)}, corpora=corpora)
     audit = LeakageAudit()
     evidence = collect_evidence(audit, given, score=lambda model, texts: WorldAnswers(model), train=None)

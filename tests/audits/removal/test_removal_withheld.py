@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -13,9 +15,11 @@ from recollect.audits.removal.calibrated import compare_set
 from recollect.audits.removal.result import WITHHELD, build_set_result
 from recollect.audits.rounds import collect_evidence
 from recollect.corpora.corpus import Corpus
+from recollect.corpora.times import Period
 from recollect.pipeline.plans.limits import Limit, check_limits
 from recollect.results.result import Placebo
 from recollect.signals.evidence import AUDITED, TARGET
+from recollect.stats.significance import binomial_p
 from recollect.streams import stream
 from recollect.testing.fakes import Null
 from recollect.testing.world import World
@@ -104,3 +108,50 @@ def test_records_without_a_finite_confidence_are_dropped_and_counted():
     result = judge(audit, replace(given, models={**given.models, TARGET: target}), world)
     assert result.dropped["audited.not_finite"] == 1
     assert all(np.isfinite(each.value) for each in result.findings if each.value is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gappy(Null):
+    """A model that knows some records less than others, as all such models do, and holds some of these impossible."""
+
+    def answer(self, records):
+        answers = super().answer(records)
+        hard = np.array([int(digest[:8], 16) / 2**32 for digest in answers.records])
+        chance = [np.random.default_rng([self.seed, int(digest[:8], 16)]).random() for digest in answers.records]
+        none = np.repeat(chance < 0.16 * hard, np.diff(answers.offsets))
+        logprob = answers.logprob - np.repeat(2 * hard, np.diff(answers.offsets))
+        return replace(answers, logprob=np.where(none, -np.inf, logprob).astype(np.float32))
+
+
+class GappyWorld(World):
+    """A world of such models."""
+
+    def _build_null_model(self, seed):
+        return Gappy(seed=1000 * self.seed + seed, kind=self.kind, vocabulary=self._vocabulary)
+
+
+@pytest.mark.parametrize("worlds", [10, pytest.param(200, marks=pytest.mark.slow)])
+def test_records_that_some_models_hold_impossible_accuse_nobody(worlds):
+    audit, found, dropped = RemovalAudit(models=8), 0, 0
+    for seed in range(worlds):
+        world = GappyWorld(members=0, others=40, controls=80, seed=seed)
+        result = judge(audit, world.build_given(world.build_null()), world)
+        found += result.outcome == "found"
+        dropped += result.dropped.get("audited.not_finite", 0)
+    assert dropped > 4 * worlds
+    assert binomial_p(found, worlds, 0.05) > 0.001
+
+
+def test_dates_are_compared_by_the_period_that_is_set():
+    world = World(members=0, others=40, controls=80)
+    given = world.build_given(world.build_null())
+    rng = np.random.default_rng(0)
+
+    def date(corpus):
+        return Corpus.of(replace(r, time=datetime(2026, int(rng.integers(1, 7)), 3, tzinfo=UTC)) for r in corpus)
+
+    given = replace(given, corpora={role: date(corpus) for role, corpus in given.corpora.items()}, cohorts={})
+    checks = [judge(RemovalAudit(models=2, period=period), given, world).guard.checks for period in get_args(Period)]
+    dates = [next(check for check in each if check.name == "date") for each in checks]
+    assert all(check.comparable for check in dates)
+    assert len({check.effect for check in dates}) > 1

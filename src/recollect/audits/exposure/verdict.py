@@ -41,7 +41,7 @@ def build_exposure_verdict(decisions: Decisions) -> str:
 
 
 def _describe_null(decisions: Decisions) -> str:
-    """In the verdict: above what secrets do not rank."""
+    """The end of a verdict that nothing is memorised: what the secrets were compared with."""
     others = " or secrets that were never planted" if decisions.p_by_repetitions else ""
     return f"significantly above random secrets{others}"
 
